@@ -157,20 +157,17 @@ def test_files_of_hidden_and_installed_folders_are_left_out_and_what_cannot_go_s
     assert describe_file(folder, "a note.txt") == "Open from nine.\n"
 
 
-def test_no_list_of_objects_of_an_evaluator_is_written_as_json_and_each_goes_through_its_form_unchanged():
+def test_each_object_in_a_list_of_an_evaluator_goes_through_its_form_unchanged():
     kinds = load_registry(None, Trust()).kinds
-    nested = {(kind.name, one.name): one for kind in kinds for one in form_fields(options_of(kind), {}) if one.shape}
-    assert {"calls", "examples", "expected_items"} == {name for _, name in nested}
-    calls = nested["ToolCallSelection", "calls"]
-    assert {one.name: one.kind for one in calls.shape.fields({})} == {"tool": "object", "id": "text"}
+    nested = {(kind.name, one.name): one for kind in kinds for one in form_fields(options_of(kind), {}) if one.rows}
     for where, value in (
         (("ToolCallSelection", "calls"), {"tool": {"functionName": "f", "plugin_name": "p"}}),
         (("RetrievalResult", "expected_items"), {"retrievalExtract_contains": "late"}),
         (("Relevance", "examples"), {"answer": "No.", "score": 1}),
     ):
-        shape = nested[where].shape
+        shape = nested[where].rows.entry("1", value).shape
         assert shape.written(value, shape.values(value)) == value
-    assert nested["Relevance", "examples"].shape.faults({"score": 1}) == {"answer": "must be given"}
+    assert nested["Relevance", "examples"].rows.entry("1", {}).shape.faults({"score": 1}) == {"answer": "must be given"}
 
 
 def test_a_value_is_a_text_unless_it_reads_as_something_else():
@@ -181,5 +178,5 @@ def test_a_value_is_a_text_unless_it_reads_as_something_else():
 def test_the_faults_of_a_list_stand_at_the_number_of_their_entry():
     kinds = {kind.name: kind for kind in load_registry(None, Trust()).kinds}
     fields = {one.name: one for one in form_fields(options_of(kinds["ToolTrajectory"]), {})}
-    form = ListForm("calls", fields["calls"].shape, [{"tool": "a"}, {"arguments": {}}, "named"])
+    form = ListForm("calls", fields["calls"].rows, [{"tool": "a"}, {"arguments": {}}, "named"])
     assert form._faults(form.values) == {"2": "tool: must be given"}

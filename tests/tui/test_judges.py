@@ -21,14 +21,14 @@ from tui_evals.targets.base import TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import app as workbench
-from tui_evals.tui.judges.options import evaluator_choices, free_key, judges_page
+from tui_evals.tui.judges.options import evaluator_choices, judges_page
 from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.judges.rows import judge_rows, judges_here, options_words
 from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
-from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form import Form, free_key
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import StoreWriter, Workspace
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.text.safe import safe_line
+from tui_evals.text.safe import safe_line, spelled, unspelled
 from tui_evals.tui.judges.options import evaluator_help, evaluator_summary, faults, options_of
 from tui_evals.tui.model_form import file_options, form_fields, form_values
-from tui_evals.tui.widgets.form import can_write, read_value, written_value
+from tui_evals.tui.widgets.form import _fits_line, can_write, read_value, written_value
 
 BUILT_IN = load_registry(None, Trust())
 KINDS = BUILT_IN.kinds
@@ -49,19 +49,28 @@ def test_the_kind_of_a_field_is_that_of_the_model():
     assert fields("ContainsAll")["values"].kind == "list"
     assert fields("ToolCalledWith")["arguments"].kind == "map"
     assert fields("PersonalData")["kinds"].kind == "several" and "iban" in fields("PersonalData")["kinds"].choices
-    assert fields("ToolCallSelection")["calls"].kind == "objects"
-    assert fields("JsonSchema")["schema"].kind == "json"
+    assert fields("ToolCallSelection")["calls"].kind == "rows"
+    assert fields("JsonSchema")["schema"].kind == "object"
 
 
 def test_lists_and_maps_are_written_in_lines_and_read_back_as_they_were():
     for kind, value, text in (
         ("list", ["one", "two, three", " four"], "one\ntwo, three\n four"),
-        ("map", {"city": "Paris", "n": 3, "zip": "075", "f": {"a": [1]}}, 'city: Paris\nn: 3\nzip: 075\nf: {"a": [1]}'),
+        ("map", {"city": "Paris", "n": 3, "zip": "075"}, "city: Paris\nn: 3\nzip: 075"),
+        ("values", ["red", 3, "4", True], 'red\n3\n"4"\ntrue'),
         ("map", {"yes": "true", "time": "9:30"}, 'yes: "true"\ntime: 9:30'),
     ):
         assert written_value(kind, value) == text and read_value(kind, text) == (value, None) and can_write(kind, value)
-    for kind, value in (("list", ["two\nlines"]), ("list", [""]), ("list", [3]), ("map", {"a:b": 1}), ("map", [1])):
+    for kind, value in (
+        ("list", ["two\nlines"]),
+        ("list", [""]),
+        ("list", [3]),
+        ("map", {"a:b": 1}),
+        ("map", [1]),
+        ("map", {"a": {}}),
+    ):
         assert not can_write(kind, value), value
+    assert not can_write("map", {"a": {}}) and not can_write("values", [[]]) and not can_write("value", [])
     assert read_value("map", "no colon")[1] == "no name before a colon in 'no colon'"
     assert read_value("map", "a: 1\na: 2")[1] == "a is given twice"
 
@@ -126,17 +135,21 @@ def test_a_whole_number_typed_as_any_number_stays_whole():
     assert json.dumps(through("Relevance", {}, threshold=read_value("number", "4")[0])) == '{"threshold": 4}'
 
 
+@pytest.mark.parametrize("value", ["tab\there", "\x1b[2J", "two\n\x1b[2J", "\u202e", "two\nlines"])
+def test_a_text_that_a_line_cannot_hold_is_spelled_in_a_box(value):
+    assert fields("Rubric", {"criteria": value})["criteria"].kind == "text" and not _fits_line(value)
+    assert unspelled(spelled(value)) == value
+
+
 @pytest.mark.parametrize(
-    "value", ["tab\there", "\x1b[2J", "two\n\x1b[2J", "\u202e", "  ", "\ud800", ["a"], 3, {"a": 1}]
+    ("name", "value", "kind"),
+    [
+        *(("case_sensitive", "yes", "value"), ("mode", ["contains"], "values"), ("case_sensitive", 1, "value")),
+        *(("mode", {"a": 1}, "map"), ("mode", {"a": {}}, "rows"), ("mode", [[1]], "rows"), ("mode", "  ", "value")),
+    ],
 )
-def test_a_text_that_a_line_cannot_hold_is_edited_as_json(value):
-    assert fields("Rubric", {"criteria": value})["criteria"].kind == "json"
-    assert fields("Rubric", {"criteria": "two\nlines"})["criteria"].kind == "text"
-
-
-@pytest.mark.parametrize(("name", "value"), [("case_sensitive", "yes"), ("mode", ["contains"]), ("case_sensitive", 1)])
-def test_a_value_of_a_wrong_kind_can_still_be_edited(name, value):
-    assert fields("ExactMatch", {name: value})[name].kind == "json"
+def test_a_value_of_a_wrong_kind_is_edited_as_what_it_is(name, value, kind):
+    assert fields("ExactMatch", {name: value})[name].kind == kind
 
 
 def test_evaluators_of_the_project_offer_what_validation_takes(tmp_path):

@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from textual.events import Paste
 
 from tests.tui.story import at_the_workbench
-from tui_evals.tui.widgets.field import FieldBox
 
 pytestmark = pytest.mark.soak
 
@@ -94,6 +92,15 @@ class Author:
         await self.press("enter")
         await self.fields(value)
 
+    async def tool(self, name, about, parameter):
+        """A tool with one parameter, which is needed, in its form."""
+        await self.type(name)
+        await self.press("tab")
+        await self.type(about)
+        await self.press("tab", "enter", "j", "j", "enter")
+        await self.type(parameter)
+        await self.press("enter", "escape", "j", "enter", "enter", "escape", "escape")
+
     async def evaluator(self, name, *options):
         await self.press("3", "a")
         await self.type(name)
@@ -142,10 +149,8 @@ async def test_from_an_empty_folder_to_eight_items_that_are_what_was_meant(tmp_p
 
         await author.item("What does owl mean?")
         await author.field("tools")
-        await person.press("f7")
-        person.app.post_message(Paste(json.dumps(TOOL)))
-        await person.until(lambda: "look_up" in person.app.query_one(FieldBox).text)
-        await person.press("escape", "escape")
+        await author.tool("look_up", "Finds a word.", "word: string")
+        await person.press("escape")
 
         await author.item("Name a prime.")
         await author.field("ideal")

@@ -6,7 +6,6 @@ import pytest
 
 from tests.tui.story import Person, at_the_workbench
 from tests.tui.test_story_of_eight_items import Author
-from tui_evals.tui.widgets.field import FieldBox
 
 pytestmark = pytest.mark.soak
 
@@ -32,8 +31,6 @@ FUNCTION = """def score(response):
     words = len(response.split())
     return words <= 3, f"{words} words"
 """
-TOOL = """{"type": "function", "function": {"name": "find_order", "description": "Finds an order.",
-"parameters": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}}}"""
 
 
 class Writer(Author):
@@ -80,10 +77,8 @@ async def _conversations(author: Writer) -> None:
 async def _tools_files_and_user(author: Writer) -> None:
     await author.item("Where is order 7?", "It was sent.")
     await author.field("tools")
-    await author.press("f7")
-    await author.person.paste(TOOL)
-    await author.person.until(lambda: "find_order" in author.person.app.query_one(FieldBox).text)
-    await author.press("escape", "escape")
+    await author.tool("find_order", "Finds an order.", "id: integer")
+    await author.press("escape")
     await author.field("tool_r")
     await author.person.sees("a tool of the dataset")
     await author.press("enter", "escape")

@@ -14,8 +14,12 @@ from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe
 
-Kind = Literal["text", "line", "lines", "number", "format", "json"]
-"""How a value is written while it is edited: `lines` has one entry per line, `format` is a word or JSON."""
+Kind = Literal["text", "line", "lines", "few", "number", "value", "format", "json"]
+"""How a value is written while it is edited.
+
+`lines` has one entry per line, and so has `few`, where one line alone is a text. A `value` is a text unless it reads as
+JSON. A `format` is a word or JSON.
+"""
 
 RESULTS = ("status", "response", "citations", "scores", "diagnostics", "error", "summary", "conversation_id")
 KINDS: Mapping[str, Kind] = {
@@ -24,7 +28,8 @@ KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("tags", "ideal", "allowed_tools", "default_allowed_tools", "metadata.tags"), "lines"),
     **dict.fromkeys(("weight", "threshold", "repeats", "max_steps"), "number"),
     **dict.fromkeys(("variables", "matrix", "messages", "attachments", "user", "other_questions"), "json"),
-    **dict.fromkeys(("tools", "tool_results", "mcp"), "json"),
+    **dict.fromkeys(("tools", "tool_results"), "json"),
+    "mcp": "few",
     **dict.fromkeys(("extensions", "metadata.extensions", "metadata"), "json"),
     "response_format": "format",
 }
@@ -78,6 +83,14 @@ def read_value(kind: Kind, text: str) -> Any:
         return [line.strip() for line in text.split("\n") if line.strip()] or None
     if not text.strip():
         return None
+    if kind == "few" and not text.lstrip().startswith("["):
+        lines = [line.strip() for line in text.split("\n") if line.strip()]
+        return lines if len(lines) > 1 else lines[0]
+    if kind == "value":
+        try:
+            return strictjson.loads(text)
+        except strictjson.JsonError:
+            return text
     if kind == "format" and not text.lstrip().startswith(("{", "[")):
         return text.strip()
     try:

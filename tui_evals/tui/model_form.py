@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isclass
 from types import UnionType
@@ -20,27 +20,46 @@ from tui_evals.evaluators.base import ToolCall
 from tui_evals.light_records import dataclass
 from tui_evals.runs.readiness import Option, model_options, option_kind, without_none
 from tui_evals.text import strictjson
-from tui_evals.text.safe import safe, safe_line
 from tui_evals.transcript import Transcript, to_json
-from tui_evals.tui.widgets.form import Faults, Field, Kind, Shape, Values, can_write
+from tui_evals.tui.widgets.form import (
+    LIST,
+    MAPPING,
+    Faults,
+    Field,
+    ListShape,
+    Start,
+    Values,
+    can_write,
+    data_field,
+)
 
 _LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _PART = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = "schema"
+_ROWS_TOO = "space: a list or a mapping, entry by entry."
+_NESTED = ("evaluators", "evaluator")
+"""Options that hold evaluators with their options."""
 _BRANCHES = frozenset(("str", "int", "float", "bool", "dict", "list", "literal", "constrained"))
 
 
-def form_fields(options: tuple[Option, ...], values: Values, sample: str = "") -> list[Field]:
-    """A field for every option, and one for each that is given and unknown; a schema can be made of a sample answer."""
-    made = _schema_made(sample) if any(option.name == _SCHEMA for option in options) else None
-    fields = [_field(option, values.get(option.name)) for option in options]
+def form_fields(
+    options: tuple[Option, ...], values: Values, sample: str = "", evaluators: ListShape | None = None
+) -> list[Field]:
+    """A field for every option, and one for each that is given and unknown.
+
+    A schema can be made of a sample answer; `evaluators` says how an evaluator within another is written.
+    """
+    made = schema_made(sample) if any(option.name == _SCHEMA for option in options) else None
+    fields = [option_field(option, values.get(option.name), evaluators) for option in options]
     fields = [replace(one, make=made) if one.name == _SCHEMA else one for one in fields]
     known = {option.name for option in options}
     unknown = "No option of this evaluator; take it away."
-    return fields + [Field(name, "json", unknown) for name in values if name not in known]
+    return fields + [
+        replace(data_field(name, value), about=unknown) for name, value in values.items() if name not in known
+    ]
 
 
-def _schema_made(sample: str) -> tuple[str, Any] | None:
+def schema_made(sample: str) -> tuple[str, Any] | None:
     """The schema of an answer that is JSON."""
     try:
         return "make one from this answer", schema_of(strictjson.loads(sample))
@@ -61,37 +80,69 @@ def schema_of(value: Any) -> dict[str, Any]:
     return {"type": kinds[type(value)]}
 
 
-def _field(option: Option, value: object) -> Field:
-    about = option_about(option)
-    if option.name == _SCHEMA:
-        return Field(option.name, "json", f"{about}{_hint(dict, value)}", default=default_words(option.field))
-    annotation = without_none(option.field.annotation)
-    for kind, choices, shape in _ways(annotation):
-        if kind != "json" and (value is None or _can_edit(kind, value)):
-            return Field(option.name, kind, about, choices, default_words(option.field), shape=shape)
-    return Field(option.name, "json", f"{about}{_hint(annotation, value)}", default=default_words(option.field))
+def option_field(option: Option, value: object, evaluators: ListShape | None = None) -> Field:
+    """The field of an option, written in the way of its type, or in that of a value which its type does not take."""
+    one = _typed_field(option.name, option.field.annotation, value, evaluators)
+    about = " ".join(filter(None, (option_about(option), one.about)))
+    return replace(one, about=about, default=default_words(option.field))
 
 
-def _ways(annotation: object) -> Iterator[tuple[Kind, tuple[str, ...], Shape | None]]:
-    """How a value of a type may be written, the usual way first: each with its choices, or what its objects hold."""
-    branches = [without_none(one) for one in get_args(annotation)] if _is_union(annotation) else [annotation]
+def _typed_field(name: str, annotation: object, value: object, evaluators: ListShape | None = None) -> Field:
+    ways = _ways(name, without_none(annotation), evaluators)
+    return next((one for one in ways if value is None or _can_edit(one, value)), data_field(name, value))
+
+
+def _ways(name: str, annotation: object, evaluators: ListShape | None) -> Iterator[Field]:
+    """How a value of a type may be written, the usual way first."""
+    branches = _branches(annotation)
     if float in branches and str in branches:
-        yield "value", (), None
+        yield Field(name, "value")
     for branch in branches:
-        part = without_none(get_args(branch)[0]) if get_origin(branch) is list else None
+        origin, parts = get_origin(branch), [without_none(one) for one in get_args(branch)]
         if isclass(branch) and issubclass(branch, BaseModel):
-            yield "object", (), ModelShape(branch)
-        elif isclass(part) and issubclass(part, BaseModel):
-            yield "objects", (), ModelShape(part)
+            yield Field(name, "object", shape=ModelShape(branch))
+        elif origin is dict and name == _SCHEMA:
+            yield Field(name, "object", shape=SCHEMA)
+        elif origin is dict and name in _NESTED and evaluators is not None:
+            yield Field(name, "rows", rows=evaluators)
+        elif origin is list and name == "tools" and get_origin(parts[0]) is dict:
+            yield Field(name, "rows", rows=TOOLS)
         elif branch is Any:
-            yield "value", (), None
+            yield Field(name, "value", _ROWS_TOO)
         else:
             kind, choices = option_kind(branch)
-            yield kind, choices, None
+            if kind != "json":
+                yield Field(name, kind, _ROWS_TOO if parts[-1:] == [Any] else "", choices)
+            if origin is list and kind == "json" and (parts[0] is Any or parts[0] in (int, float)):
+                yield Field(name, "values")
+            if origin in (list, dict, Mapping):
+                yield Field(name, "rows", rows=_rows_of(parts[-1], named=origin is not list))
+    if annotation is None:
+        yield Field(name, "value")
+
+
+def _branches(annotation: object) -> list[object]:
+    return [without_none(one) for one in get_args(annotation)] if _is_union(annotation) else [annotation]
 
 
 def _is_union(annotation: object) -> bool:
     return get_origin(annotation) in (Union, UnionType)
+
+
+def _rows_of(part: object, *, named: bool) -> ListShape:
+    """A list or a mapping whose entries are of a type."""
+    if part is Any:
+        return MAPPING if named else LIST
+    starts = {}
+    for branch in _branches(part):
+        origin = get_origin(branch)
+        if origin is list:
+            starts["a list"] = Start("a list", [], "one entry after the other")
+        elif origin in (dict, Mapping) or (isclass(branch) and issubclass(branch, BaseModel)):
+            starts["an empty one"] = Start("an empty one", {}, "every field is written by hand")
+        else:
+            starts["a text"] = Start("a text", "", "typed in a line")
+    return ListShape(lambda name, value: _typed_field(name, part, value or None), tuple(starts.values()), named=named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +150,12 @@ class ModelShape:
     """The objects of a model as forms."""
 
     model: type[BaseModel]
+    evaluators: ListShape | None = None
+    """How evaluators within are written, where it is that of the options of an evaluator."""
 
     def fields(self, before: Values) -> list[Field]:
         """A field for each member."""
-        return form_fields(model_options(self.model), self.values(before))
+        return form_fields(model_options(self.model), self.values(before), evaluators=self.evaluators)
 
     def values(self, before: Values) -> dict[str, Any]:
         """What is given, by the names of the form."""
@@ -114,7 +167,145 @@ class ModelShape:
 
     def faults(self, written: Values) -> Faults:
         """What is wrong with an object."""
-        return model_faults(self.model, written)
+        label = "type" if self.evaluators is not None else None
+        return model_faults(self.model, {name: value for name, value in written.items() if name != label})
+
+
+def _merged(before: Values, values: Values) -> dict[str, Any]:
+    """An object with the values of a form, in the order it had."""
+    names = [*(name for name in before if name in values), *(name for name in values if name not in before)]
+    return {name: _whole(values[name]) for name in names}
+
+
+_SCHEMA_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaShape:
+    """A JSON Schema as a form: what it is, its fields with a schema each, and limits; other keywords as they are."""
+
+    def fields(self, before: Values) -> list[Field]:
+        """A field for each keyword."""
+        several = isinstance(before.get("type"), list)
+        fields = [
+            Field("type", "several" if several else "choice", "What the value is.", _SCHEMA_TYPES),
+            Field("description", about="What it is for, as the model reads it."),
+            Field("properties", "rows", "The fields of an object, with a schema each.", rows=PROPERTIES),
+            Field(
+                "required", "several", "Fields that must be given.", lambda values: [*(values.get("properties") or ())]
+            ),
+            Field("items", "object", "What each entry of a list is.", shape=self),
+            Field("enum", "values", "The only values it can have, one a line."),
+            Field("pattern", about="A regular expression that a text must match."),
+            Field("minimum", "number", "The least number."),
+            Field("maximum", "number", "The greatest number."),
+            Field("minItems", "whole", "How many entries a list has at least."),
+            Field("maxItems", "whole", "How many entries a list has at most."),
+            Field("additionalProperties", "yes", "Whether an object may have other fields."),
+        ]
+        return _for_values(fields, before)
+
+    def values(self, before: Values) -> dict[str, Any]:
+        """The keywords that are given."""
+        return dict(before)
+
+    def written(self, before: Values, values: Values) -> dict[str, Any]:
+        """The schema with the values of a form."""
+        return _merged(before, values)
+
+    def faults(self, written: Values) -> Faults:
+        """Whoever holds the schema says what is wrong with it."""
+        return {}
+
+
+def _for_values(fields: Sequence[Field], values: Values) -> list[Field]:
+    """Fields for what is given: one whose value is of another kind is edited as what it is, and none is left out."""
+    known = {one.name for one in fields}
+    fitting = [
+        one
+        if (value := values.get(one.name)) is None or _can_edit(one, value)
+        else replace(data_field(one.name, value), about=one.about)
+        for one in fields
+    ]
+    return fitting + [data_field(name, value) for name, value in values.items() if name not in known]
+
+
+SCHEMA = SchemaShape()
+PROPERTIES = ListShape(
+    lambda name, value: Field(name, "object", shape=SCHEMA) if isinstance(value, dict) else data_field(name, value),
+    (Start("a field", {}),),
+    named=True,
+    pair=lambda text: {"type": text} if text in _SCHEMA_TYPES else None,
+    pair_hint="a name, or name: type (string, number, integer, boolean, array, object)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolShape:
+    """The definition of a tool as a form, whether its function is nested, as in chats, or not."""
+
+    def _parts(self, tool: Values) -> tuple[Values, str]:
+        """The function, and the keyword of its parameters."""
+        body = tool.get("function", tool) if tool else {}
+        body = body if isinstance(body, dict) else {}
+        return body, "input_schema" if "input_schema" in body else "parameters"
+
+    def fields(self, before: Values) -> list[Field]:
+        """Its name, what it does, its parameters, and what else it has."""
+        body, parameters = self._parts(before)
+        fields = [
+            Field("name", about="What the model calls it.", default="needed"),
+            Field("description", about="What it does, and when to call it."),
+            Field(parameters, "object", "The arguments, as the fields of an object.", shape=SCHEMA),
+        ]
+        return _for_values(fields, body)
+
+    def values(self, before: Values) -> dict[str, Any]:
+        """What its function has; a new one takes an object without fields."""
+        body, _ = self._parts(before)
+        return dict(body) if before else {"parameters": {"type": "object", "properties": {}}}
+
+    def written(self, before: Values, values: Values) -> dict[str, Any]:
+        """The definition with the values of a form."""
+        body, _ = self._parts(before)
+        function = _merged(body or {"name": None, "description": None}, values)
+        if not before:
+            return {"type": "function", "function": function}
+        return {**before, "function": function} if isinstance(before.get("function"), dict) else function
+
+    def faults(self, written: Values) -> Faults:
+        """That it has no name."""
+        body, _ = self._parts(written)
+        return {} if "type" in body or body.get("name") else {"name": "must be given"}
+
+
+TOOL = ToolShape()
+TOOLS = ListShape(
+    lambda name, value: Field(name, "object", shape=TOOL) if isinstance(value, dict) else data_field(name, value),
+    (Start("a function", {}, "its name, what it does, its parameters"),),
+)
+
+
+def dataset_field(name: str, where: Sequence[str | int], value: object) -> Field:
+    """How a field of a dataset, item or turn is written in a form, or an entry of one."""
+    from tui_evals.datasets.model import Dataset, Item, Metadata, Turn
+
+    inner = name.removeprefix("metadata.")
+    model = Metadata if name != inner else (Turn if len(where) > 2 else Item) if where else Dataset
+    option = next((one for one in model_options(model) if inner in one.spellings), None)
+    if option is None:
+        return data_field(name, value)
+    one = replace(option_field(option, value), name=name)
+    return replace(one, kind="rows", rows=MAPPING) if one.kind == "map" else one
+
+
+def entry_field(name: str, label: str, value: object) -> Field:
+    """How one entry of a field that is shown in parts is written."""
+    from tui_evals.datasets.model import Message
+
+    if name in ("tools", "messages") and isinstance(value, dict):
+        return Field(label, "object", shape=TOOL if name == "tools" else ModelShape(Message))
+    return data_field(label, value)
 
 
 def option_about(option: Option) -> str:
@@ -122,34 +313,25 @@ def option_about(option: Option) -> str:
     return " ".join(filter(None, (option.field.description, _limits(option.field))))
 
 
-def _hint(annotation: object, value: object) -> str:
-    """How to type what is no line of text and no number."""
-    origin = get_origin(without_none(annotation))
-    if isinstance(value, str):
-        return " Written as JSON, in quotation marks."
-    if origin is list:
-        return ' Written as JSON: ["one", "two"].'
-    if origin in (dict, Mapping):
-        return ' Written as JSON: {"name": "value"}.'
-    return " Written as JSON: put texts in quotation marks."
-
-
-def _can_edit(kind: Kind, value: object) -> bool:
-    """Whether a field of this kind gives the value back as it was; control bytes need JSON."""
+def _can_edit(one: Field, value: object) -> bool:
+    """Whether a field gives the value back as it was."""
+    kind = one.kind
     if kind == "object":
         return isinstance(value, dict)
-    if kind == "objects":
-        return isinstance(value, list) and bool(value)
+    if kind == "rows" and one.rows is not None:
+        return isinstance(value, dict if one.rows.named else list)
     if kind == "yes":
         return isinstance(value, bool)
-    if kind in ("list", "map", "value"):
-        return can_write(kind, value)
+    if kind in ("list", "values", "map", "value"):
+        return isinstance(value, _TYPES[kind]) and can_write(kind, value)
     if kind == "several":
         return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
     if kind in ("text", "choice"):
-        visible = safe if kind == "text" and "\n" in str(value) else safe_line
-        return isinstance(value, str) and visible(value) == value and bool(value.strip())
-    return not isinstance(value, (str, bool))
+        return isinstance(value, str) and bool(value.strip())
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {"list": list, "values": list, "map": dict, "value": (str, int, float)}
 
 
 def _limits(field: FieldInfo) -> str:

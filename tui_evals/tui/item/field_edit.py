@@ -86,7 +86,7 @@ def begin_edit(
     where = workspace.where
     value = get_at(workspace.data, (*place_of(where, field), *part))
     if part:
-        kind: Kind = "json" if as_json or not (value is None or isinstance(value, str)) else "text"
+        kind: Kind = "json" if as_json else "text" if value is None or isinstance(value, str) else "value"
     else:
         kind = "json" if as_json else kind_of(field, value)
     if value is None:
@@ -133,8 +133,8 @@ def _item_with(workspace: Workspace, name: object, where: DataPath) -> int | Non
 
 def _read_part(kind: Kind, text: str) -> Any:
     """The value of a part, which may be an empty text but not nothing."""
-    if kind == "text":
-        return text
+    if kind in ("text", "value"):
+        return read_value(kind, text) if text.strip() else text
     if not text.strip():
         raise Unreadable('JSON: a value is needed, such as ""; D takes the part away')
     return read_value(kind, text)
@@ -291,8 +291,8 @@ def writable_parts(workspace: Workspace, field: str) -> list[int]:
         return []
     return [
         number
-        for number in range(len(parts_at(workspace, field)))
-        if why_not_part(workspace, field, "edit", number) is None
+        for number, part in enumerate(parts_at(workspace, field))
+        if why_not_part(workspace, field, "edit", number) is None and not isinstance(part.value, (dict, list))
     ]
 
 

@@ -1,82 +1,137 @@
-"""Forms for the fields of an item that are objects: its user, the results of its tools, the files that go along."""
+"""Forms for the fields and parts of fields that are no text: objects, lists, mappings, schemas, files."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from tui_evals.datasets.attachments import attachable_files, describe_file, has_media_name
-from tui_evals.datasets.fields import value_at, with_value
-from tui_evals.datasets.paths import CannotEdit, same_data
+from tui_evals.datasets.fields import place_of, value_at, with_value
+from tui_evals.datasets.paths import CannotEdit, Path, get_at, path_text, same_data, set_at
 from tui_evals.present.figures import file_size
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.item.field_edit import parts_at
+from tui_evals.tui.item.rows import kind_of
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.workspace import Workspace
 
-FIELDS = ("user", "tool_results", "attachments")
-"""Fields with a form of their own; v writes them as JSON."""
+_ASKED = ("tool_results", "attachments", "response_format")
+"""Fields that offer what there is already: calls of a run, files, the answer on screen."""
 _MOST_ANSWERS = 40
 """Recorded answers whose calls are offered."""
 _MOST_FILES = 5000
 
 
-def has_form(workspace: Workspace, field: str) -> bool:
-    """Whether a field of the current place is written in a form: it has one, and holds what the form can show."""
-    if field not in FIELDS:
-        return False
-    value = value_at(workspace.data, workspace.where, field)
-    if value is None:
-        return True
-    return isinstance(value, dict) if field == "user" else isinstance(value, list)
+def has_form(field: str, value: object) -> bool:
+    """Whether a field is written in a form; v writes it as JSON."""
+    return field in _ASKED or kind_of(field, value) == "json"
+
+
+def part_has_form(value: object) -> bool:
+    """Whether a part of a field is written in a form."""
+    return isinstance(value, (dict, list))
 
 
 async def edit_in_form(pane: Pane, field: str) -> None:
     """Write a field in its form, and take what comes out of it as one step."""
+    before = value_at(pane.workspace.data, pane.workspace.where, field)
+    asking = {"tool_results": _ask_results, "attachments": _ask_files, "response_format": _ask_format}.get(field)
+    suits = before is None or isinstance(before, list) or field == "response_format"
+    value = await (asking(pane, before) if asking is not None and suits else _ask_value(pane, field, before))
+    if value is not None:
+        _put(pane, field, (), before, value or None)
+
+
+async def edit_part(pane: Pane, field: str, number: int) -> None:
+    """Write a part of a field in its form."""
+    from tui_evals.tui.model_form import entry_field
+    from tui_evals.tui.widgets.form import ask_value
+
+    part = parts_at(pane.workspace, field)[number]
+    value = await ask_value(pane.app, entry_field(field, part.label, part.value), part.value)
+    if value is not None:
+        _put(pane, field, part.place, part.value, value)
+
+
+async def add_tool(pane: Pane, field: str, number: int) -> bool:
+    """Add a tool at a position once its form is taken; False when nothing was written."""
+    from tui_evals.tui.model_form import TOOL
+    from tui_evals.tui.widgets.form import Field, ask_value
+
+    before = value_at(pane.workspace.data, pane.workspace.where, field)
+    tool = await ask_value(pane.app, Field("new tool", "object", shape=TOOL), {})
+    if tool is not None:
+        _put(pane, field, (), before, [*(before or ())[:number], tool, *(before or ())[number:]])
+    return tool is not None
+
+
+def _put(pane: Pane, field: str, part: Path, before: Any, value: Any) -> None:
+    """Set a field, or a part of it, as one step, unless it changed meanwhile."""
     workspace = pane.workspace
-    editing, where = workspace.editing, workspace.where
-    before = value_at(workspace.data, where, field)
-    asking = {"user": _ask_user, "tool_results": _ask_results, "attachments": _ask_files}[field]
-    value = await asking(pane, before)
-    if value is None or same_data(value, before):
+    name, place = path_text((field, *part)), (*place_of(workspace.where, field), *part)
+    if same_data(value, before):
         return
-    if workspace.editing is not editing or not same_data(value_at(workspace.data, where, field), before):
-        pane.say(f"{field} changed here meanwhile, so nothing was taken", "warn")
+    if not same_data(get_at(workspace.data, place), before):
+        pane.say(f"{name} changed here meanwhile, so nothing was taken", "warn")
         return
     try:
-        workspace.apply(with_value(workspace.data, where, field, value or None), f"edit {field}")
+        data = workspace.data
+        after = set_at(data, place, value) if part else with_value(data, workspace.where, field, value)
+        workspace.apply(after, f"edit {name}")
     except CannotEdit as problem:
         pane.say(str(problem), "warn")
         return
     pane.changed()
 
 
-async def _ask_user(pane: Pane, before: Any) -> Any:
+async def _ask_value(pane: Pane, field: str, before: Any) -> Any:
     # Imported when a form is wanted, because models would hold up the first picture.
-    from tui_evals.datasets.model import SimulatedUser
-    from tui_evals.tui.model_form import ModelShape
-    from tui_evals.tui.widgets.form import object_form
+    from tui_evals.tui.model_form import dataset_field
+    from tui_evals.tui.widgets.form import ask_value
 
-    shape = ModelShape(SimulatedUser)
-    values = await pane.app.push_screen_wait(object_form("user", shape, before or {}))
-    return None if values is None else shape.written(before or {}, values)
+    return await ask_value(pane.app, dataset_field(field, pane.workspace.where, before), before)
+
+
+async def _ask_format(pane: Pane, before: Any) -> Any:
+    """Choose text, JSON, or a schema: written field by field, or made of the answer on screen."""
+    from tui_evals.tui.judges.options import current_place, sample_answer
+    from tui_evals.tui.model_form import SCHEMA, schema_made
+    from tui_evals.tui.widgets.form import Field, ask_value
+
+    sample = await asyncio.to_thread(sample_answer, current_place(pane.workspace, pane.watching))
+    made = schema_made(sample)
+    entries = [
+        Entry("schema", "a schema", "the fields of a JSON answer, written one by one"),
+        *([Entry("made", made[0], "a schema that this answer conforms to")] if made else []),
+        Entry("text", "text", "any text"),
+        Entry("json", "json", "any JSON"),
+    ]
+    now = before if before in ("text", "json") else "schema"
+    chosen = await pane.app.push_screen_wait(Menu("response_format", entries, at=now))
+    if chosen == "made" and made is not None:
+        return made[1]
+    if chosen != "schema":
+        return chosen
+    schema = before if isinstance(before, dict) else {}
+    return await ask_value(pane.app, Field("response_format", "object", shape=SCHEMA), schema)
 
 
 async def _ask_results(pane: Pane, before: Any) -> Any:
-    from tui_evals.datasets.model import ToolResult
-    from tui_evals.tui.model_form import ModelShape
-    from tui_evals.tui.widgets.form import ListForm
+    from tui_evals.tui.model_form import dataset_field
+    from tui_evals.tui.widgets.form import ask_value
 
     starts = [*await asyncio.to_thread(_recorded_results, pane), *_templates(pane.workspace)]
+    one = dataset_field("tool_results", pane.workspace.where, before)
+    assert one.rows is not None
     about = "What the tools give, written beforehand. The first that fits a call answers it."
-    form = ListForm("tool_results", ModelShape(ToolResult), before or (), says=about, starts=starts)
-    entries = await pane.app.push_screen_wait(form)
-    return None if entries is None else list(entries.values())
+    return await ask_value(pane.app, replace(one, about=about, rows=one.rows.starting_with(starts)), before)
 
 
 def _recorded_results(pane: Pane) -> list[Any]:

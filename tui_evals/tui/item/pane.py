@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from tui_evals.datasets.attachments import pictures_of
+from tui_evals.datasets.parts import shape_of
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import get_at
 from tui_evals.tui import editing
@@ -51,6 +52,10 @@ def neighbour_field(workspace: Workspace, name: str, way: int) -> tuple[DataPath
     return (there, beyond[0 if way > 0 else -1]) if there is not None and beyond else None
 
 
+def _in_form(name: str, value: Any) -> bool:
+    return shape_of(name, value) is None and forms.has_form(name, value)
+
+
 def writable_fields(workspace: Workspace, where: DataPath, also: str | None = None) -> list[str]:
     """The fields shown there that can be edited in place, and `also`; none of what is no object."""
     unit = get_at(workspace.data, where) if where else workspace.data
@@ -59,7 +64,8 @@ def writable_fields(workspace: Workspace, where: DataPath, also: str | None = No
     return [
         name
         for name in shown_fields(unit, where, also)
-        if name not in (*JUDGING, *forms.FIELDS)
+        if name not in JUDGING
+        and not _in_form(name, value_at(workspace.data, where, name))
         and read_only(name, where) is None
         and why_not_here(name, value_at(workspace.data, where, name)) is None
     ]
@@ -346,6 +352,8 @@ class EditorPane(Pane):
         if page is not None:
             if not isinstance(key, int):
                 return self.do_field()
+            if forms.part_has_form(field_edit.parts_at(self.workspace, page)[key].value):
+                return forms.edit_part(self, page, key)
             self._open(page, key)
         elif isinstance(key, tuple):
             go_to(self, key)
@@ -355,7 +363,7 @@ class EditorPane(Pane):
             self._turn_to(key)
             self.sync()
             self.lines.to_key(0)
-        elif isinstance(key, str) and forms.has_form(self.workspace, key):
+        elif isinstance(key, str) and _in_form(key, value_at(self.workspace.data, self.workspace.where, key)):
             return forms.edit_in_form(self, key)
         elif isinstance(key, str):
             self._open(key)
@@ -388,7 +396,7 @@ class EditorPane(Pane):
         field = self.page or await choose_field(self)
         if field is None:
             return
-        if self.page is None and forms.has_form(self.workspace, field):
+        if self.page is None and _in_form(field, None):
             await forms.edit_in_form(self, field)
             return
         if not field_edit.is_compound(self.workspace, field) and self.page is None:
@@ -396,6 +404,12 @@ class EditorPane(Pane):
             return
         key = self.lines.key
         number = key + 1 if self.page and isinstance(key, int) else 0
+        if field == "tools":
+            if await forms.add_tool(self, field, number):
+                self._turn_to(field)
+                self.sync()
+                self.lines.to_key(number)
+            return
         mark = field_edit.visit_mark(self.workspace, field, self._edit_count + 1)
         if await field_edit.begin_part(self, field, number, mark):
             self._turn_to(field)

@@ -132,8 +132,10 @@ def prompt_is_needed(data: dict[str, Any], where: DataPath) -> bool:
 def kind_of(name: str, value: Any) -> Kind:
     """How a field is written: in the way of its name, or in another one where its value would not survive that."""
     usual = KINDS.get(name, "text" if value is None or isinstance(value, str) else "json")
-    candidates: tuple[Kind, ...] = (usual, "text", "json")
-    return usual if value in (None, "") else next(kind for kind in candidates if kind == "json" or _keeps(kind, value))
+    if value in (None, ""):
+        return usual
+    ways: tuple[Kind, ...] = (usual, "text") if isinstance(value, (dict, list)) else (usual, "text", "value")
+    return next((kind for kind in ways if kind != "json" and _keeps(kind, value)), "json")
 
 
 def _keeps(kind: Kind, value: Any) -> bool:
@@ -147,9 +149,11 @@ def value_as_text(kind: Kind, value: Any) -> str:
     """The value as a text to edit."""
     if value in (None, ""):
         return ""
-    if kind == "lines" and isinstance(value, list):
+    if kind in ("lines", "few") and isinstance(value, list):
         return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in value)
-    if kind in ("json", "number", "lines") or not isinstance(value, str):
+    if (
+        kind in ("json", "number", "lines", "few") and not (kind == "few" and isinstance(value, str))
+    ) or not isinstance(value, str):
         return pretty(value)
     return value
 

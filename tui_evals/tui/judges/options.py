@@ -29,6 +29,7 @@ from tui_evals.tui.judges.trial import (
     subject_of,
 )
 from tui_evals.tui.model_form import (
+    ModelShape,
     as_json,
     default_words,
     file_options,
@@ -39,7 +40,7 @@ from tui_evals.tui.model_form import (
 )
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
-from tui_evals.tui.widgets.form import Form, Values
+from tui_evals.tui.widgets.form import Field, Form, ListShape, Start, Values, data_field
 from tui_evals.tui.workspace import Workspace
 
 
@@ -95,7 +96,7 @@ async def ask_options(
     title = entry.key if entry.key == kind.name else f"{entry.key} · {kind.name}"
     form = Form(
         title,
-        form_fields(options, values, sample),
+        form_fields(options, values, sample, nested_evaluators(registry)),
         values,
         check=check,
         done=done,
@@ -105,6 +106,31 @@ async def ask_options(
     )
     entered = await app.push_screen_wait(form)
     return None if entered is None else file_options(options, before, entered)
+
+
+def nested_evaluators(registry: Registry) -> ListShape:
+    """Evaluators within an option of another: chosen by name, each with a form of its options."""
+
+    def evaluator_of(key: str, options: object) -> str:
+        name = options.get("type", key) if isinstance(options, dict) else ""
+        return name if isinstance(name, str) else ""
+
+    def entry(key: str, options: object) -> Field:
+        try:
+            kind = registry.find(evaluator_of(key, options))
+        except UnknownEvaluator:
+            return data_field(key, options)
+        return Field(key, "object", evaluator_summary(kind), shape=ModelShape(kind.Options, shape))
+
+    def renamed(old: str, new: str, options: Any) -> Any:
+        named = isinstance(options, dict) and "type" not in options and old != new
+        return {"type": old, **options} if named else options
+
+    kinds = [kind for kind in registry.kinds if kind.name not in registry.own]
+    choices = [(kind.name, _choice(kind, ())) for kind in kinds]
+    starts = [Start(name, {}, one.about, evaluator_help(registry.find(name)), name) for name, one in choices]
+    shape = ListShape(entry, starts, named=True, renamed=renamed)
+    return shape
 
 
 def name_of(workspace: Workspace, where: DataPath) -> str:
@@ -226,15 +252,6 @@ def _choice(kind: type[Evaluator], used: Container[str]) -> Entry:
     also = f" ({', '.join(kind.aliases)})" if kind.aliases else ""
     about = f"{here}{kind.family}{asks} · {evaluator_summary(kind)}{also}"
     return Entry(kind.name, kind.name, about, evaluator_help(kind))
-
-
-def free_key(name: str, taken: Container[str]) -> str:
-    """The key of another use of an evaluator: its name, else the name with a number."""
-    number, key = 1, name
-    while key in taken:
-        number += 1
-        key = f"{name}{number}"
-    return key
 
 
 def current_place(workspace: Workspace, watch: Watch) -> CurrentPlace:

@@ -183,9 +183,10 @@ class JudgesPane(Pane):
 
     async def do_add(self, examples: Collection[int] = ()) -> None:
         """Add an evaluator; with examples one that is written for the dataset and tried on these answers first."""
-        from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults, free_key
+        from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults
         from tui_evals.tui.judges.trial import CannotTry
         from tui_evals.tui.judges.writing import new_entries, write_new
+        from tui_evals.tui.widgets.form import free_key
 
         self._of_dataset |= bool(examples)
         if examples and (reason := self.why_not("add")):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, Protocol
 
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
@@ -15,16 +16,17 @@ from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
-from tui_evals.tui.widgets.dialogs import AskLong, Dialog, Entry, Menu, unread_menu
+from tui_evals.tui.widgets.dialogs import Ask, AskLong, Dialog, Entry, Menu, unread_menu
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 Kind = Literal[
-    "text", "number", "whole", "yes", "choice", "several", "list", "map", "value", "object", "objects", "json"
+    "text", "number", "whole", "yes", "choice", "several", "list", "values", "map", "value", "object", "rows", "json"
 ]
-"""A list is written one value a line, a map one `name: value` a line; a text that is no other value is that text.
+"""A list of texts, or of any values, is written one a line, a map one `name: value` a line.
 
-An object has a form of its own, and each of a list of objects.
+A value is a text unless it reads as a number, yes or no. An object has a form of its own. Rows are a list or a mapping
+whose entries are edited one by one. JSON is only written with the key for it.
 """
 Values = Mapping[str, Any]
 Faults = Mapping[str, str]
@@ -54,13 +56,50 @@ class Field:
     name: str
     kind: Kind = "text"
     about: str = ""
-    choices: Sequence[str] = field(default_factory=tuple)
+    choices: Sequence[str] | Callable[[Values], Sequence[str]] = field(default_factory=tuple)
     default: str = ""
     """What holds while it is not given, in words."""
     make: tuple[str, Any] | None = None
     """A value that can be made of what is there, and how that is called."""
     shape: Shape | None = None
-    """What an object holds, or each object of a list."""
+    """What an object holds."""
+    rows: ListShape | None = None
+    """What a list or a mapping holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a new entry begins with: how that is called, and what it is."""
+
+    name: str
+    value: Any
+    about: str = ""
+    more: str = ""
+    key: str = ""
+    """The name it gets in a mapping; empty where it is asked for."""
+
+
+def _unchanged(old: str, new: str, value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class ListShape:
+    """What a list holds, or a mapping where it is `named`: how an entry is written, and what a new one begins with."""
+
+    entry: Callable[[str, Any], Field]
+    """The field of an entry, by its name or number and its value."""
+    starts: Sequence[Start]
+    named: bool = False
+    pair: Callable[[str], Any] | None = None
+    """The value that is typed after the name and a colon; None for what cannot be one."""
+    pair_hint: str = "a name"
+    renamed: Callable[[str, str, Any], Any] = _unchanged
+    """The value of an entry once its name is another one."""
+
+    def starting_with(self, starts: Sequence[Start]) -> ListShape:
+        """The same entries, with further ones to begin with before the usual."""
+        return replace(self, starts=(*starts, *self.starts))
 
 
 class Form(Dialog[dict[str, Any]]):
@@ -75,7 +114,7 @@ class Form(Dialog[dict[str, Any]]):
         Binding("tab", "go(1)", "next", show=False, priority=True),
         Binding("shift+tab", "go(-1)", "previous", show=False, priority=True),
         Binding("delete,D", "drop", "not given", show=False),
-        Binding("space", "edit", "edit", show=False),
+        Binding("space", "rows", "rows", show=False),
         Binding("ctrl+j", "line", "line", show=False),
         Binding("v", "json", "JSON", show=False),
     ]
@@ -135,7 +174,7 @@ class Form(Dialog[dict[str, Any]]):
 
     def _rows(self, width: int) -> list[Row]:
         faults = self._check(self.values)
-        column = max(len(name) for name in self._fields) + 2 if self._fields else 0
+        column = min(max((len(name) for name in self._fields), default=0) + 2, width // 2)
         rows: list[Row] = []
         for name, one in self._fields.items():
             value = self.values.get(name)
@@ -173,39 +212,62 @@ class Form(Dialog[dict[str, Any]]):
             self.action_leave()
         elif isinstance(name, str):
             one = self._fields[name]
-            if one.kind == "yes":
-                self._set(one, {None: True, True: False, False: None}[self.values.get(name)])
-            elif one.kind in ("choice", "several"):
-                self._choose(one)
-            elif one.kind == "object" and one.shape is not None:
-                self.fill(one, self.values.get(name) or {})
-            elif one.kind == "objects" and one.shape is not None:
-                self._list(one, one.shape)
-            elif one.make is not None and name not in self.values:
+            if one.make is not None and name not in self.values:
                 self._offer_made(one, *one.make)
-            elif one.kind in _IN_LINES or "\n" in str(self.values.get(name)):
-                self._write(one)
             else:
-                self._editing = one
-                value = self.values.get(name)
-                shown = written_value if one.kind == "value" else lambda kind, value: shown_value(value)
-                self._begun = "" if value is None else safe_line(shown(one.kind, value))
-                self._input.value = self._begun
-                self._input.select_all()
-                self._input.display = True
-                give_keys(self._input)
+                self.edit(one, self.values.get(name))
 
-    def _choose(self, one: Field) -> None:
+    def edit(self, one: Field, value: Any) -> None:
+        """Edit a value in the way of its kind."""
+        if one.kind == "yes":
+            self._set(one, {None: True, True: False, False: None}[value])
+        elif one.kind in ("choice", "several"):
+            self._choose(one, value)
+        elif one.kind == "object":
+            self.fill(one, value or {})
+        elif one.kind == "rows" and one.rows is not None:
+            self._list(one, one.rows, value)
+        elif one.kind in _IN_LINES or not _fits_line(value):
+            self._write(one, value)
+        else:
+            self._editing = one
+            self._begun = "" if value is None else _line(one.kind, value)
+            self._input.value = self._begun
+            self._input.select_all()
+            self._input.display = True
+            give_keys(self._input)
+
+    def action_rows(self) -> None:
+        """Edit the value under the cursor as rows, where it can be a list or a mapping; else as enter does."""
+        one = self._fields.get(str(self._lines.key))
+        if one is None or one.kind not in ("value", "values", "map"):
+            self.action_edit()
+            return
+        value = self.values.get(one.name)
+        if isinstance(value, (dict, list)):
+            self._list(one, MAPPING if isinstance(value, dict) else LIST, value)
+        elif one.kind == "value":
+            menu = Menu(one.name, start_entries(DATA_STARTS))
+            self.app.push_screen(menu, lambda number: None if number is None else self._begin(one, DATA_STARTS[number]))
+        else:
+            self._list(one, MAPPING if one.kind == "map" else LIST, None)
+
+    def _begin(self, one: Field, start: Start) -> None:
+        """Write a value anew, in the way of what it begins with."""
+        self.edit(replace(data_field(one.name, start.value), about=one.about), start.value)
+
+    def _choose(self, one: Field, now: Any) -> None:
         several = one.kind == "several"
-        now = self.values.get(one.name)
         marked = set(now or ()) if several else {now}
-        entries = [Entry(choice, choice, marked=choice in marked) for choice in one.choices]
+        choices = one.choices(self.values) if callable(one.choices) else one.choices
+        choices = [*choices, *(choice for choice in marked if choice and choice not in choices)]
+        entries = [Entry(choice, choice, marked=choice in marked) for choice in choices]
 
         def chosen(choice: Any) -> None:
             if choice is not None:
                 self._set(one, list(choice) if several else choice)
 
-        self.app.push_screen(Menu(one.name, entries, several=several), chosen)
+        self.app.push_screen(Menu(one.name, entries, several=several, empty="there is nothing to choose yet"), chosen)
 
     def fill(self, one: Field, before: Values) -> None:
         """Write an object in a form of its own."""
@@ -218,14 +280,14 @@ class Form(Dialog[dict[str, Any]]):
 
         self.app.push_screen(object_form(one.name, shape, before), filled)
 
-    def _list(self, one: Field, shape: Shape) -> None:
-        """Write the objects of a list, each in a form of its own."""
+    def _list(self, one: Field, rows: ListShape, value: Any) -> None:
+        """Write the entries of a list or a mapping one by one."""
 
         def listed(entries: dict[str, Any] | None) -> None:
             if entries is not None:
-                self._set(one, list(entries.values()))
+                self._set(one, entries if rows.named else list(entries.values()))
 
-        self.app.push_screen(ListForm(one.name, shape, self.values.get(one.name) or (), says=one.about), listed)
+        self.app.push_screen(ListForm(one.name, rows, value or (), says=one.about), listed)
 
     def _offer_made(self, one: Field, name: str, value: Any) -> None:
         """Offer a value that can be made of what is there, next to writing one."""
@@ -234,20 +296,19 @@ class Form(Dialog[dict[str, Any]]):
             if choice == "make":
                 self._set(one, value)
             elif choice == "write":
-                self._write(one)
+                self.edit(one, None)
 
-        entries = [Entry("make", name, shown_value(value)), Entry("write", "write it", "as JSON")]
+        entries = [Entry("make", name, shown_value(value)), Entry("write", "write it", "field by field")]
         self.app.push_screen(Menu(one.name, entries), chosen)
 
     def action_json(self) -> None:
         """Write the value under the cursor as JSON."""
         one = self._fields.get(str(self._lines.key))
         if one is not None:
-            self._write(replace(one, kind="json"))
+            self._write(replace(one, kind="json"), self.values.get(one.name))
 
-    def _write(self, one: Field, more: str = "") -> None:
+    def _write(self, one: Field, value: Any, more: str = "") -> None:
         """Write a value in lines, JSON, or a text of several lines, in a box of its own."""
-        value = self.values.get(one.name)
         text = "" if value is None else written_value(one.kind, value)
 
         def written(answer: str | None) -> None:
@@ -256,21 +317,14 @@ class Form(Dialog[dict[str, Any]]):
             if box.saves and self._keeps:
                 self.action_take()
 
-        box = AskLong(
-            f"{one.name}{_IN_LINES.get(one.kind, '')}",
-            text + more,
-            check=lambda text: read_value(one.kind, text)[1],
-            lines=True,
-            json=one.kind == "json",
-            saving=self._keeps,
-        )
+        box = value_box(one, text + more, saving=self._keeps)
         self.app.push_screen(box, written)
 
     def action_line(self) -> None:
         """Go on with a second line of the text that is typed, in a box of its own."""
         one = self._editing
         if one is not None and one.kind == "text" and self._take_line():
-            self._write(one, "\n")
+            self._write(one, self.values.get(one.name), "\n")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._editing is not None and self._input.display:
@@ -327,11 +381,7 @@ class Form(Dialog[dict[str, Any]]):
             return
         self._lines.action_step(way)
         following = self._fields.get(str(self._lines.key))
-        if (
-            typing
-            and following is not None
-            and following.kind not in ("yes", "choice", "several", "object", "objects", *_IN_LINES)
-        ):
+        if typing and following is not None and following.kind not in _NOT_TYPED:
             self.action_edit()
 
     def action_take(self) -> None:
@@ -382,33 +432,55 @@ def object_form(title: str, shape: Shape, before: Values, done: str = "take it")
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """An object to begin with: how it is called, and what it is."""
+def value_box(one: Field, text: str, *, saving: bool = False) -> AskLong:
+    """A box for a value that is written in lines, as JSON, or as a text of several lines."""
+    return AskLong(
+        f"{one.name}{_IN_LINES.get(one.kind, '')}",
+        text,
+        check=lambda text: read_value(one.kind, text)[1],
+        lines=True,
+        json=one.kind == "json",
+        saving=saving,
+    )
 
-    name: str
-    value: Mapping[str, Any]
-    about: str = ""
+
+async def ask_value(app: App[Any], one: Field, before: Any) -> Any:
+    """A value written in the way of its kind, in a form or a box of its own; None when nothing was written."""
+    if one.kind == "object" and one.shape is not None:
+        values = await app.push_screen_wait(object_form(one.name, one.shape, before or {}))
+        return None if values is None else one.shape.written(before or {}, values)
+    if one.kind == "rows" and one.rows is not None:
+        entries = await app.push_screen_wait(ListForm(one.name, one.rows, before or (), says=one.about))
+        return entries if entries is None or one.rows.named else list(entries.values())
+    text = await app.push_screen_wait(value_box(one, "" if before is None else written_value(one.kind, before)))
+    return None if text is None else read_value(one.kind, text)[0]
+
+
+def start_entries(starts: Iterable[Start]) -> list[Entry]:
+    """What a new value can begin with, to choose one by its number."""
+    return [Entry(number, one.name, one.about, one.more or one.about) for number, one in enumerate(starts)]
 
 
 class ListForm(Form):
-    """The objects of a list, each in a form of its own; the answer has them in their order."""
+    """The entries of a list or a mapping, each written in its own way; the answer has them in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "add", "add", show=False),
+        Binding("c", "rename", "name", show=False),
         Binding("J", "move(1)", "down", show=False),
         Binding("K", "move(-1)", "up", show=False),
     ]
 
     def __init__(
-        self, title: str, shape: Shape, entries: Sequence[Any], *, says: str = "", starts: Sequence[Start] = ()
+        self, title: str, rows: ListShape, entries: Mapping[str, Any] | Sequence[Any], *, says: str = ""
     ) -> None:
-        """`starts` are objects that a new entry can be a copy of."""
         super().__init__(title, (), {}, done="take these", says=says, keeps=True, check=self._faults)
-        self._help = "enter edits · a adds · D deletes · J K move · v JSON · esc or ctrl+s takes"
-        self._shape = shape
-        self._starts = starts
-        self._number(entries)
+        naming = "c name · " if rows.named else ""
+        self._help = f"enter edits · a adds · D deletes · {naming}J K move · v JSON · esc or ctrl+s takes"
+        self._shape = rows
+        self._new: tuple[int, Field] | None = None
+        """Where an entry goes that is being written for the first time."""
+        self._number(entries.items() if isinstance(entries, Mapping) else [("", one) for one in entries])
         self._given = dict(self.values)
 
     def on_mount(self) -> None:
@@ -417,71 +489,159 @@ class ListForm(Form):
             self.call_after_refresh(self.action_add)
 
     def _faults(self, values: Values) -> Faults:
-        faults = {}
-        for name, value in values.items():
-            if isinstance(value, dict) and (wrong := self._shape.faults(value)):
-                faults[name] = "; ".join(f"{inner}: {text}" if inner else text for inner, text in wrong.items())
-        return faults
+        faults = {name: entry_faults(self._shape.entry(name, value), value) for name, value in values.items()}
+        return {name: said for name, said in faults.items() if said}
 
-    def _number(self, entries: Sequence[Any], at: int | None = None) -> None:
-        """Show these entries, each by its number, with the cursor on one."""
-        self.values = {str(number): value for number, value in enumerate(entries, 1)}
-        self._fields = {
-            name: Field(name, "object" if isinstance(value, dict) else "value", shape=self._shape)
-            for name, value in self.values.items()
-        }
+    def _number(self, entries: Iterable[tuple[str, Any]], at: int | None = None) -> None:
+        """Show these entries, each by its name or number, with the cursor on one."""
+        named = self._shape.named
+        self.values = {name if named else str(number): value for number, (name, value) in enumerate(entries, 1)}
+        self._fields = {name: self._shape.entry(name, value) for name, value in self.values.items()}
         if at is not None:
-            self._lines.show(self._rows, at=str(min(at, len(entries)) or DONE))
+            names = list(self.values)
+            self._lines.show(self._rows, at=names[min(at, len(names) - 1)] if names else DONE)
 
     def _set(self, one: Field, value: Any) -> None:
-        self._put(int(one.name), value)
+        entries = list(self.values.items())
+        if self._new is not None and self._new[1] is one:
+            at, self._new = self._new[0], None
+            entries[at:at] = [] if value is None else [(one.name, value)]
+        else:
+            at = list(self.values).index(one.name)
+            entries[at : at + 1] = [] if value is None else [(one.name, value)]
+        self._number(entries, at)
 
-    def _put(self, number: int, value: Any, *, new: bool = False) -> None:
-        """Write an entry, or take it away; a new one comes before the one that has its number."""
-        entries = list(self.values.values())
-        entries[number - 1 : number - 1 if new else number] = [] if value is None else [value]
-        self._number(entries, number)
+    @property
+    def _at(self) -> int:
+        """The position of the entry under the cursor; the end where there is none."""
+        names = list(self.values)
+        return names.index(self._lines.key) if self._lines.key in names else len(names)
 
     def action_add(self) -> None:
-        """Add an entry after the one under the cursor: an empty one, or a copy of a start."""
-        at = int(self._lines.key) if isinstance(self._lines.key, str) else len(self.values)
+        """Add an entry after the one under the cursor."""
+        if self._shape.named and not any(start.key for start in self._shape.starts):
+            name = Ask(f"add to {self._heading}", hint=self._shape.pair_hint, check=self._why_not_pair)
+            self.app.push_screen(name, self._add_named)
+        else:
+            self._choose_start("")
 
-        def chosen(choice: Any) -> None:
-            if choice == "empty":
-                self._fill(at + 1, {}, new=True)
-            elif isinstance(choice, int):
-                self._put(at + 1, dict(self._starts[choice].value), new=True)
+    def _why_not_name(self, name: str) -> str | None:
+        if not name:
+            return "give it a name"
+        return f"there is a {safe_line(name, 40)} already" if name in self.values else None
 
-        if not self._starts:
-            self._fill(at + 1, {}, new=True)
+    def _why_not_pair(self, text: str) -> str | None:
+        name, value = self._pair(text)
+        refused = value is None and name != text.strip().rstrip(": ")
+        return self._why_not_name(name) or (f"{self._shape.pair_hint} is wanted here" if refused else None)
+
+    def _pair(self, text: str) -> tuple[str, Any]:
+        """A name, and the value after its colon if one is typed."""
+        read = self._shape.pair
+        if read is None:
+            return text.strip(), None
+        name, _, value = (part.strip() for part in text.partition(":"))
+        return name, read(value) if value else None
+
+    def _add_named(self, text: str | None) -> None:
+        if text is not None:
+            name, value = self._pair(text)
+            if value is None:
+                self._choose_start(name)
+            else:
+                self._add(name, value)
+
+    def _choose_start(self, name: str) -> None:
+        starts = self._shape.starts
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                key = name or free_key(starts[number].key, self.values)
+                value = self._shape.renamed(starts[number].key, key, starts[number].value)
+                self._add(key, value, whole=bool(starts[number].key))
+
+        if len(starts) == 1:
+            chosen(0)
+        else:
+            self.app.push_screen(Menu(f"add to {name or self._heading}", start_entries(starts)), chosen)
+
+    def _add(self, name: str, value: Any, *, whole: bool = False) -> None:
+        """Add a value that holds as it is, or write it first; an empty one is `whole` where it needs nothing more."""
+        at = min(self._at + 1, len(self.values))
+        one = self._shape.entry(name if self._shape.named else str(at + 1), value)
+        self._new = (at, one)
+        if (value in ("", [], {}) and not whole) or entry_faults(one, value):
+            self.edit(one, value)
+        else:
+            self._set(one, dict(value) if isinstance(value, dict) else value)
+
+    def action_rename(self) -> None:
+        """Give the entry under the cursor another name."""
+        if not self._shape.named or self._lines.key not in self.values:
             return
-        entries = [Entry(number, one.name, one.about, one.about) for number, one in enumerate(self._starts)]
-        empty = Entry("empty", "an empty one", "every field is written by hand")
-        self.app.push_screen(Menu(f"add to {self._heading}", [*entries, empty]), chosen)
+        old, at = str(self._lines.key), self._at
 
-    def fill(self, one: Field, before: Values) -> None:
-        self._fill(int(one.name), before)
+        def renamed(text: str | None) -> None:
+            if text is not None and (new := text.strip()) != safe_line(old):
+                entries = [*self.values.items()]
+                entries[at] = (new, self._shape.renamed(old, new, self.values[old]))
+                self._number(entries, at)
 
-    def _fill(self, number: int, before: Values, *, new: bool = False) -> None:
-        """Write an entry in a form; a new one is added once it is taken."""
+        def check(text: str) -> str | None:
+            return None if text.strip() == safe_line(old) else self._why_not_name(text.strip())
 
-        def filled(values: dict[str, Any] | None) -> None:
-            if values is not None:
-                self._put(number, self._shape.written(before, values), new=new)
-
-        self.app.push_screen(object_form(f"{self._heading} {number}", self._shape, before), filled)
+        self.app.push_screen(Ask("another name", old, check=check), renamed)
 
     def action_move(self, way: int) -> None:
         """Move the entry under the cursor."""
-        if isinstance(self._lines.key, str):
-            entries, at = list(self.values.values()), int(self._lines.key) - 1
+        if self._lines.key in self.values:
+            entries, at = list(self.values.items()), self._at
             there = min(max(at + way, 0), len(entries) - 1)
             entries.insert(there, entries.pop(at))
-            self._number(entries, there + 1)
+            self._number(entries, there)
 
     def _rows(self, width: int) -> list[Row]:
         none = [] if self.values else [row(("  none yet; a adds one", "dim")), row()]
         return [*none, *super()._rows(width)]
+
+
+def free_key(name: str, taken: Container[str]) -> str:
+    """A name that is not taken: this one, else with a number."""
+    number, key = 1, name
+    while key in taken:
+        number += 1
+        key = f"{name}{number}"
+    return key
+
+
+def entry_faults(one: Field, value: Any) -> str:
+    """What is wrong with a value and with those in it, in one line."""
+    if one.kind == "object" and one.shape is not None and isinstance(value, dict):
+        return "; ".join(f"{inner}: {said}" if inner else said for inner, said in one.shape.faults(value).items())
+    if one.kind == "rows" and one.rows is not None and isinstance(value, (dict, list)):
+        entries = value.items() if isinstance(value, dict) else ((str(n), part) for n, part in enumerate(value, 1))
+        said = ((name, entry_faults(one.rows.entry(name, part), part)) for name, part in entries)
+        return "; ".join(f"{name}: {fault}" for name, fault in said if fault)
+    return ""
+
+
+def data_field(name: str, value: Any) -> Field:
+    """How any JSON value is edited: a text, number, yes or no in a line, a list and a mapping by their entries."""
+    for kind in ("values", "map"):
+        if value and can_write(kind, value):
+            return Field(name, kind)
+    if isinstance(value, dict):
+        return Field(name, "rows", rows=MAPPING)
+    if isinstance(value, list):
+        return Field(name, "rows" if value else "values", rows=LIST)
+    return Field(name, "value" if value == "" or can_write("value", value) else "text")
+
+
+DATA_STARTS = (
+    Start("a text or number", "", "typed in a line; quotation marks keep a number a text"),
+    Start("a list", [], "one value a line"),
+    Start("a mapping", {}, "names with values, which may be lists and mappings too"),
+)
 
 
 class _Step:
@@ -497,11 +657,16 @@ def _pretty(value: Any) -> str:
     return text if safe(text) == text else json.dumps(value, indent=2)
 
 
-_IN_LINES: Mapping[Kind, str] = {"list": " · one a line", "map": " · name: value, one a line", "json": " · JSON"}
+_IN_LINES: Mapping[Kind, str] = {
+    "list": " · one a line",
+    "values": " · one a line",
+    "map": " · name: value, one a line",
+    "json": " · JSON",
+}
 """Kinds that are written in a box of their own, and how."""
 
 
-_NOT_TYPED = frozenset((*_IN_LINES, "yes", "choice", "several", "object", "objects"))
+_NOT_TYPED = frozenset((*_IN_LINES, "yes", "choice", "several", "object", "rows"))
 """Kinds that are not typed in the line of the form."""
 
 
@@ -511,6 +676,8 @@ def written_value(kind: Kind, value: Any) -> str:
         return "\n".join(value)
     if kind == "map":
         return "\n".join(f"{name}: {_plain(part)}" for name, part in value.items())
+    if kind == "values":
+        return "\n".join(map(_plain, value))
     if kind == "value":
         return _plain(value)
     return _pretty(value) if kind == "json" else str(value)
@@ -518,6 +685,9 @@ def written_value(kind: Kind, value: Any) -> str:
 
 def can_write(kind: Kind, value: Any) -> bool:
     """Whether a value that is written in lines is read back as it was, with nothing hidden in it."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if (kind == "value" and isinstance(value, (dict, list))) or any(isinstance(one, (dict, list)) for one in parts):
+        return False
     try:
         text = written_value(kind, value)
     except (AttributeError, RecursionError, TypeError, ValueError):
@@ -530,6 +700,16 @@ def _plain(part: Any) -> str:
     """A value of a map: a text as it is, unless it would be read as something else."""
     plain = isinstance(part, str) and part == part.strip() and _read_part(part) == part
     return part if plain else json.dumps(part, ensure_ascii=False)
+
+
+def _line(kind: Kind, value: Any) -> str:
+    """A value as it is typed in the line of a form."""
+    return safe_line(_plain(value) if kind == "value" else shown_value(value))
+
+
+def _fits_line(value: Any) -> bool:
+    """Whether the line of a form shows a text whole; a box spells what the line cannot show."""
+    return not isinstance(value, str) or safe_line(value) == value
 
 
 def _read_part(text: str) -> Any:
@@ -560,8 +740,8 @@ def shown_value(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return ", ".join(value)
+    if isinstance(value, list) and not any(isinstance(one, (dict, list)) for one in value):
+        return ", ".join(map(shown_value, value))
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         return f"{len(value)}: " + " · ".join(map(shown_value, value))
     if isinstance(value, dict):
@@ -580,6 +760,8 @@ def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
             return None, f"{text!r} is not a {'whole ' if kind == 'whole' else ''}number"
     if kind == "list":
         return [line for line in text.split("\n") if line.strip()], None
+    if kind == "values":
+        return [_read_part(line.strip()) for line in text.split("\n") if line.strip()], None
     if kind == "map":
         return _read_map(text)
     if kind == "value":
@@ -590,3 +772,8 @@ def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
         except strictjson.JsonError as problem:
             return None, f"this is {problem}; put texts in quotation marks"
     return text, None
+
+
+MAPPING = ListShape(data_field, DATA_STARTS, named=True, pair=_read_part, pair_hint="a name, or name: value")
+LIST = ListShape(data_field, DATA_STARTS)
+"""Any mapping and any list, as far down as they go."""
