@@ -163,7 +163,7 @@ async def test_escape_takes_the_field_and_then_leaves_the_form():
     async with Bench(form).run_test(size=(80, 24)) as pilot:
         await pilot.press("enter", "escape")
         assert pilot.app.got == [] and form.values == {"name": HOSTILE}
-        await pilot.press("enter", "f8", "ctrl+u", *"new", "escape")
+        await pilot.press("enter", "f7", *"new", "escape")
         assert pilot.app.got == [] and form.values == {"name": "new"}
         await pilot.press("escape")
         await pilot.pause()

@@ -205,3 +205,18 @@ async def test_an_evaluator_within_another_is_chosen_by_name_and_has_its_own_for
         await person.press("enter", "escape", "escape")
         written = person.app.workspace.items[0]["evaluators"]["AtLeast"]["evaluators"]
         assert written == {"ContainsAll": {"values": ["red", "blue"]}, "ExactMatch2": {"type": "ExactMatch"}}
+
+
+async def test_a_schema_of_the_answer_is_made_from_one_or_written_by_its_fields(folder):
+    kept = {"testId": "A-1", "prompt": "first", "response": '{"total": 3}', "status": "pass"}
+    write(folder / "data.json", {"items": [kept]})
+    made = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        await add(person, "response_f")
+        await person.type("make")
+        await person.press("enter")
+        await person.until(lambda: person.app.workspace.items[0].get("response_format") == made)
+        await add(person, "repeats")
+        await person.type("2")
+        await person.press("escape", "u", "u")
+        assert person.app.workspace.items[0] == kept

@@ -501,8 +501,8 @@ PROSE: Mapping[Where, tuple[str, str, str]] = {
     ),
     "editor": (
         "Shows: the fields of the item, the turn or the dataset. Edits are checked while you type.",
-        "You can: edit a field (i), add one (a), undo (u). enter opens the parts of variables, messages, ideal and "
-        "tools, or the form of user, tool_results and attachments. esc leaves them.",
+        "You can: edit a field (i), add one (a), undo (u). enter opens the parts of a field as rows, or its form. "
+        "esc leaves them.",
         "Next: ctrl+s saves. Unsaved edits are kept as a draft every few seconds.",
     ),
     "field": (

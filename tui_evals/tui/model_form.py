@@ -214,7 +214,7 @@ class SchemaShape:
         return _merged(before, values)
 
     def faults(self, written: Values) -> Faults:
-        """Whoever holds the schema says what is wrong with it."""
+        """Nothing: the evaluator or the dataset that holds the schema checks it."""
         return {}
 
 
@@ -274,7 +274,7 @@ class ToolShape:
         return {**before, "function": function} if isinstance(before.get("function"), dict) else function
 
     def faults(self, written: Values) -> Faults:
-        """That it has no name."""
+        """A missing name."""
         body, _ = self._parts(written)
         return {} if "type" in body or body.get("name") else {"name": "must be given"}
 

@@ -101,12 +101,10 @@ async def _ask_value(pane: Pane, field: str, before: Any) -> Any:
 
 async def _ask_format(pane: Pane, before: Any) -> Any:
     """Choose text, JSON, or a schema: written field by field, or made of the answer on screen."""
-    from tui_evals.tui.judges.options import current_place, sample_answer
     from tui_evals.tui.model_form import SCHEMA, schema_made
     from tui_evals.tui.widgets.form import Field, ask_value
 
-    sample = await asyncio.to_thread(sample_answer, current_place(pane.workspace, pane.watching))
-    made = schema_made(sample)
+    made = schema_made(await asyncio.to_thread(_text_on_screen, pane))
     entries = [
         Entry("schema", "a schema", "the fields of a JSON answer, written one by one"),
         *([Entry("made", made[0], "a schema that this answer conforms to")] if made else []),
@@ -121,6 +119,22 @@ async def _ask_format(pane: Pane, before: Any) -> Any:
         return chosen
     schema = before if isinstance(before, dict) else {}
     return await ask_value(pane.app, Field("response_format", "object", shape=SCHEMA), schema)
+
+
+def _text_on_screen(pane: Pane) -> str:
+    """The text of the answer on screen, or of the response in the dataset; empty where there is none."""
+    from tui_evals.store.database import StoreError
+    from tui_evals.store.reader import Reader
+
+    shown, kept = pane.watching.answer, (pane.workspace.unit or {}).get("response")
+    if shown is not None:
+        try:
+            with Reader(pane.watching.database) as reader:
+                answer = reader.detail(shown).answer
+            kept = answer.text if answer is not None else kept
+        except (StoreError, LookupError):
+            return ""  # the run may have been deleted meanwhile
+    return kept if isinstance(kept, str) else ""
 
 
 async def _ask_results(pane: Pane, before: Any) -> Any:

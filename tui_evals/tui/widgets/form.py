@@ -98,7 +98,7 @@ class ListShape:
     """The value of an entry once its name is another one."""
 
     def starting_with(self, starts: Sequence[Start]) -> ListShape:
-        """The same entries, with further ones to begin with before the usual."""
+        """These entries, with further starts before the usual ones."""
         return replace(self, starts=(*starts, *self.starts))
 
 
