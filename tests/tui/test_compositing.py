@@ -1,5 +1,8 @@
 """Where only what changed is drawn, the terminal shows the same as if all around it were drawn too."""
 
+import importlib
+import inspect
+import pkgutil
 import random
 
 from textual._compositor import Compositor
@@ -9,6 +12,7 @@ from textual.geometry import Region
 from textual.widgets import Static
 
 from tests.tui.test_wire import Screen
+from tui_evals import tui
 from tui_evals.tui.drawing import ChangesCompositor, ChangesScreen
 
 
@@ -78,3 +82,24 @@ async def test_a_widget_in_which_nothing_changed_is_not_drawn(monkeypatch):
             box.refresh()
         await pilot.pause()
         assert len(lists) == 3 and drawn and set(drawn) == set(changed)
+
+
+PRIVATE = {
+    "_get_renders": "draws only the rows that changed",
+    "_refresh_scrollbars": "waits for a layout that is due, which decides whether there are scroll bars",
+    "_size_updated": "needs no second layout, and keeps scroll bars from coming and going",
+}
+"""Private methods of Textual that the workbench overrides; another release may rename them without a word."""
+
+
+def test_private_methods_of_textual_that_are_overridden_are_listed_and_still_exist():
+    found = {
+        name
+        for module in pkgutil.walk_packages(tui.__path__, "tui_evals.tui.")
+        for kind in vars(importlib.import_module(module.name)).values()
+        if inspect.isclass(kind) and kind.__module__ == module.name
+        for name, value in vars(kind).items()
+        if name.startswith("_") and not name.startswith("__") and inspect.isfunction(value)
+        if any(base.__module__.startswith("textual.") and name in vars(base) for base in kind.__mro__[1:])
+    }
+    assert found == set(PRIVATE)
