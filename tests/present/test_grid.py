@@ -3,7 +3,7 @@
 import pytest
 
 from tests.present.rows import a_run
-from tui_evals.present.grid import NoColumn, cell_look, cell_text, columns_meant, named_columns
+from tui_evals.present.grid import NoColumn, cell_look, cell_text, columns_meant, named_columns, regions_meant
 from tui_evals.store.figures import GridCell
 
 
@@ -87,3 +87,36 @@ def test_what_is_no_column_is_refused_with_the_columns_there_are(run, text, says
     with pytest.raises(NoColumn, match="column") as problem:
         columns_meant(run, text)
     assert says in str(problem.value)
+
+
+GRID = a_run(targets=("openai/a", "openai/b"), prompts=("p/terse", "p/chatty"))
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("terse,chatty", (((0, 0), (0, 1)), ((1, 0), (1, 1)))),
+        ("openai/b,a", (((0, 1), (1, 1)), ((0, 0), (1, 0)))),
+        ("a · terse,#4", (((0, 0),), ((1, 1),))),
+    ],
+)
+def test_a_prompt_or_target_means_all_its_columns(text, places):
+    assert regions_meant(GRID, text) == places
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("terse,#4", "A has 2 columns and B 1; every column of A needs one of B"),
+        ("terse,a", "1 column would be compared with itself"),
+    ],
+)
+def test_regions_that_do_not_face_are_refused_with_the_columns_there_are(text, says):
+    with pytest.raises(NoColumn) as problem:
+        regions_meant(GRID, text)
+    assert says in str(problem.value) and "#4" in str(problem.value)
+
+
+def test_a_battle_is_between_two_columns():
+    with pytest.raises(NoColumn, match="more than one column on a side"):
+        columns_meant(GRID, "terse,chatty")

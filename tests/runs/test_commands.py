@@ -365,6 +365,18 @@ def over(project, key):
 
 
 @pytest.mark.soak
+def test_rules_hold_for_a_judging_in_the_background(project):
+    project.dataset(2, default_evaluators={"PartialMatch": {"threshold": 0.1}})
+    project.do("run", "data.json", "--target", "main", "--quiet", code=None)
+    rules = ["--threshold", "PartialMatch=1", "--weight", "PartialMatch=0.5", "--pass-rule", 0.5]
+    over(project, json.loads(project.do("rescore", "last", *rules, "--detach", "--json"))["run"])
+    with project.reader() as reader:
+        document = reader.snapshot(reader.passes(reader.find_run("last").id)[-1].config["dataset"])
+    assert document["default_evaluators"] == {"PartialMatch": {"threshold": 1.0, "weight": 0.5}}
+    assert {item["threshold"] for item in document["items"]} == {0.5}
+
+
+@pytest.mark.soak
 def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(project):
     project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number == 2 else ""))
     project.do("run", "data.json", "--target", "main", "--quiet")

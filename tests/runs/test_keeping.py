@@ -10,7 +10,7 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import built_in, only_asks
 from tui_evals.runs.rescoring import with_named
-from tui_evals.runs.scoring_passes import at_threshold
+from tui_evals.runs.scoring_passes import under_options
 from tui_evals.store.records import ScoreRecord
 
 pytestmark = pytest.mark.story
@@ -59,7 +59,7 @@ def test_a_threshold_applied_later_gives_the_verdict_of_judging_with_it(name: st
             record = judged(kind, base if before is None else {**base, "threshold": before}, reply)
             for now in thresholds:
                 options = {**base, "threshold": now}
-                found = at_threshold(kind(kind.Options.model_validate(options)), record)
+                found = under_options(kind(kind.Options.model_validate(options)), record)
                 if found is None or record.result in ("error", "skipped"):
                     continue
                 decided += 1

@@ -1,6 +1,7 @@
-"""Other thresholds, weights and pass rules on stored scores: verdict for verdict what judging again gives."""
+"""Other thresholds, weights, scales and pass rules on stored scores: verdict for verdict what judging again gives."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from tests.runs.conftest import Project
 from tui_evals.datasets.document import load
 from tui_evals.runs.project import load_project
-from tui_evals.runs.rescoring import RescoreRequest
-from tui_evals.runs.what_if import what_if
+from tui_evals.runs.rescoring import RescoreRequest, Rule
+from tui_evals.runs.what_if import StoredScores, what_if
 
 RATED = '{"reason": "fine", "score": 4}'
 ANSWERING = """
@@ -95,3 +96,91 @@ def test_the_command_says_what_changes_and_stores_nothing(project):
     with project.reader() as reader:
         assert reader.find_run("last").scoring_pass == 1
     assert "needs the rules to try" in project.do("rescore", "last", "--what-if", code=2)
+
+
+LABELS = ("good", "fair", "bad")
+SCALE = {"good": 1, "fair": 0.5, "bad": 0, "unclear": None}
+REPLIES = (*LABELS, "unclear")
+
+
+@pytest.fixture
+def labelled(project: Project) -> Project:
+    """A run whose answers a judge calls good, fair, bad or unclear."""
+    judges = ""
+    for word in REPLIES:
+        project.server.behave(f"says-{word}", say=f'{{"reason": "so", "score": "{word}"}}', markers=False)
+        judges += f'[targets.{word}]\nmodel = "openai/says-{word}"\nbase_url = "{project.server.url}"\n'
+    with (project.folder / ".evals" / "config.toml").open("a") as config:
+        config.write(judges)
+    data = json.loads((project.folder / "data.json").read_text())
+    for number, item in enumerate(data["items"]):
+        judge = REPLIES[number % len(REPLIES)]
+        item["evaluators"] = {
+            "Tone": {"type": "Rubric", "criteria": "Is it kind?", "scale": SCALE, "judge": judge},
+            "Calm": {"type": "Rubric", "criteria": "Is it calm?", "scale": SCALE, "threshold": 0.5, "judge": judge},
+        }
+        item["evaluators_mode"] = "replace"
+    (project.folder / "data.json").write_text(json.dumps(data))
+    project.do("run", "data.json", "--target", "main", "--quiet", code=None)
+    return project
+
+
+worths = st.sampled_from([0, 0.25, 0.5, 0.75, 1])
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(["Tone", "Calm"]), worths, worths, worths)
+def test_other_values_of_labels_give_what_judging_again_gives(labelled, key, one, two, three):
+    values = sorted((one, two, three), reverse=True)
+    if values[0] == values[-1] or not values[-1] <= 0.5 <= values[0]:  # a scale on which the threshold is not
+        values = [1, values[1], 0]
+    rules = tuple(Rule("scale", value, key, label) for label, value in zip(LABELS, values, strict=True))
+    asked = labelled.server.counts()["asked"]
+    with labelled.reader() as reader:
+        request = RescoreRequest(rules=rules)
+        found = what_if(reader.find_run("last"), request, reader, load_project(labelled.folder))
+    assert found.open == 0
+    before = statuses(labelled)
+    labelled.do("rescore", "last", "--quiet", *(word for rule in rules for word in rule.words), code=None)
+    now = statuses(labelled)
+    assert found.statuses == now
+    assert {one.answer for one in found.changed} == {answer for answer in now if now[answer] != before[answer]}
+    assert labelled.server.counts()["asked"] == asked
+
+
+def test_labels_in_another_order_are_another_question_and_left_open(labelled):
+    with labelled.reader() as reader:
+        request = RescoreRequest(rules=(Rule("scale", -1, "Tone", "good"),))
+        found = what_if(reader.find_run("last"), request, reader, load_project(labelled.folder))
+    assert found.open == ITEMS and not found.changed
+
+
+def test_a_label_is_moved_through_the_values_that_keep_the_question(labelled):
+    with labelled.reader() as reader:
+        scores = StoredScores(reader.find_run("last"), reader, load_project(labelled.folder))
+    rules = {(rule.key, rule.label): rule for rule in scores.rules() if rule.name == "scale"}
+    assert scores.steps(rules["Tone", "fair"]) == [0.0, 0.5, 1.0]
+    assert scores.steps(rules["Calm", "good"]) == [0.5, 1.0]
+    assert ("Tone", "unclear") not in rules
+
+
+def test_the_command_refuses_a_label_the_scale_has_not_and_a_scale_of_one_value(labelled):
+    said = labelled.do("rescore", "last", "--scale", "Tone:fair=1", "--what-if")
+    assert "answers change" in said
+    unknown = labelled.do("rescore", "last", "--scale", "Tone:nice=1", "--what-if", code=2)
+    assert "no label 'nice' on the scale of Tone. Its labels: good, fair, bad" in unknown
+    assert "Write --scale Tone:fair=0.5" in labelled.do("rescore", "last", "--scale", "Tone=1", "--what-if", code=2)
+    equal = ["--scale", "Tone:fair=0", "--scale", "Tone:good=0"]
+    assert "a scale is [lowest, highest]" in labelled.do("rescore", "last", *equal, "--what-if", code=2)
+
+
+def test_a_value_no_evaluator_takes_is_refused_in_words_and_never_offered(labelled):
+    weight = labelled.do("rescore", "last", "--weight", "Tone=2", "--what-if", code=2)
+    assert "weight: Input should be less than or equal to 1" in weight
+    threshold = labelled.do("rescore", "last", "--threshold", "Tone=9", code=2)
+    assert "Tone: options: the threshold 9 is not on the scale" in threshold
+    with labelled.reader() as reader:
+        scores = StoredScores(reader.find_run("last"), reader, load_project(labelled.folder))
+        for rule in scores.rules():
+            for value in scores.steps(rule):
+                scores.tried([replace(rule, value=value)], reader)

@@ -28,10 +28,10 @@ COLUMNS = named_columns(a_run(targets=tuple(f"m/model-{n}" for n in range(6))))
 @pytest.mark.parametrize(("width", "shown"), [(79, 4), (119, 6), (30, 1), (10, 1)])
 def test_as_many_columns_are_shown_as_fit_and_the_one_under_the_cursor_always_is(width, shown):
     for cursor in range(len(COLUMNS)):
-        found = layout(width, COLUMNS, cursor, None, 0)
+        found = layout(width, COLUMNS, cursor, {}, 0)
         assert found.shown == shown and cursor in found.seen
         assert found.name + found.shown * (found.cell + 1) + 1 <= max(width, 12)
-    assert layout(width, COLUMNS, 0, None, 5).first == 0
+    assert layout(width, COLUMNS, 0, {}, 5).first == 0
 
 
 async def test_a_column_without_answers_says_so_where_others_have_their_median_time(tmp_path):
@@ -42,16 +42,16 @@ async def test_a_column_without_answers_says_so_where_others_have_their_median_t
 
 
 def test_hidden_columns_are_told_and_the_marked_one_has_its_sign():
-    rows = [row_text(one) for one in head_rows(layout(79, COLUMNS, 3, 2, 1))]
-    assert "▪ model-2" in rows[0] and "│model-3" in rows[0] and "model-0" not in rows[0]
+    rows = [row_text(one) for one in head_rows(layout(79, COLUMNS, 3, {2: "A"}, 1))]
+    assert "A model-2" in rows[0] and "│model-3" in rows[0] and "model-0" not in rows[0]
     assert rows[3].startswith("‹ 4 of 6 ›")
 
 
 def test_the_marked_column_stands_beside_the_one_under_the_cursor_where_there_is_room():
-    assert beside(80, 4, 2, None) == [2]
-    assert beside(120, 4, 2, 0) == [0, 2]
-    assert beside(160, 4, 3, None) == [0, 1, 3]
-    assert beside(220, 3, 0, None) == [0, 1, 2]
+    assert beside(80, 4, 2, {}) == [2]
+    assert beside(120, 4, 2, {0: "A"}) == [0, 2]
+    assert beside(160, 4, 3, {}) == [0, 1, 3]
+    assert beside(220, 3, 0, {}) == [0, 1, 2]
 
 
 def test_answers_of_different_length_stand_in_columns_of_one_width():
@@ -67,7 +67,7 @@ def test_items_and_columns_that_begin_alike_are_told_apart(width):
     """At 80 columns every item was `refund-case-…`."""
     items = [f"refund-policy-case-{number:04}" for number in range(30)]
     columns = named_columns(a_run(targets=tuple(f"m/assistant-of-the-shop-{word}" for word in ("one", "two"))))
-    shown = layout(width, columns, 0, 1, 0, names_of(items))
+    shown = layout(width, columns, 0, {1: "A"}, 0, names_of(items))
     pages = SimpleNamespace(rows=items, line=lambda number: GridLine(number, 0, items[number], "", {}))
     names = [row_text(MatrixRows(pages, shown).row_at(number))[: shown.name].rstrip() for number in range(30)]
     assert [name[-4:] for name in names] == [item[-4:] for item in items]
@@ -216,10 +216,37 @@ async def test_a_run_that_asked_nothing_has_no_grid(tmp_path, monkeypatch):
 def test_prompts_stand_below_the_targets_where_a_run_has_several_of_both():
     targets = tuple(f"{name}@temperature={value}" for name in ("swift", "steady") for value in ("0", "0.7"))
     columns = named_columns(a_run(targets=targets, prompts=("number-only", "chatty")))
-    heads = [row_text(one) for one in head_rows(layout(120, columns, 0, None, 0))]
+    heads = [row_text(one) for one in head_rows(layout(120, columns, 0, {}, 0))]
     assert heads[1].startswith("prompt") and heads[1].count("number-only") == 4
     assert len({heads[0][place : place + 12] for place in _starts(heads[1], "number-only")}) == 4
 
 
 def _starts(line, word):
     return [place for place in range(len(line)) if line.startswith(word, place)]
+
+
+async def test_two_prompts_of_a_grid_are_compared_over_all_targets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".evals").mkdir()
+    answers = [
+        Said(f"i{n}", "fail" if prompt and n == 3 else "pass", f"{prompt} {target} {n}", prompt=prompt, target=target)
+        for n in range(8)
+        for prompt in (0, 1)
+        for target in (0, 1)
+    ]
+    past(*answers, prompts=("terse", "chatty"), targets=("m/one", "m/two"))
+    async with at_the_workbench(tmp_path, size=(160, 45)) as person:
+        await person.press("6", "enter", "m")
+        await person.until(lambda: isinstance(person.app.screen, MatrixScreen))
+        await person.sees("passes")
+        await person.press("left", "left", "space", "right", "space", "B")  # it begins on the first failure
+        await person.sees("this is the marked column; go to another one")
+        await person.press("right", "right", "equals_sign")
+        await person.until(lambda: isinstance(person.app.screen, CompareScreen) and person.app.screen.comparison)
+        await person.sees("B passes 1 fewer of 8 items than A")
+        assert {side.run.name for side in person.app.screen.comparison.sides} == {"terse", "chatty"}
+        await person.press("escape", "space", "space", "equals_sign")
+        await person.sees("A has 2 columns and B 1; every column of A needs one of B")
+        assert isinstance(person.app.screen, MatrixScreen)
+        await person.press("B")
+        await person.sees("a battle is between two columns")

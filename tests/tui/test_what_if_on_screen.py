@@ -133,3 +133,32 @@ def test_the_command_takes_a_rule_and_refuses_an_unknown_evaluator(project):
     assert document["default_evaluators"] == json.loads(
         '{"PartialMatch": {"threshold": 1.0}, "Relevance": {"weight": 0.5}}'
     )
+
+
+async def test_a_label_of_a_scale_is_moved_and_kept_without_a_call(project):
+    project.server.behave("says-fair", say='{"reason": "so", "score": "fair"}', markers=False)
+    with (project.folder / ".evals" / "config.toml").open("a") as config:
+        config.write(f'[targets.fair]\nmodel = "openai/says-fair"\nbase_url = "{project.server.url}"\n')
+    scale = {"good": 1, "fair": 0.5, "bad": 0}
+    tone = {"type": "Rubric", "criteria": "Is it kind?", "scale": scale, "judge": "fair"}
+    project.dataset(ITEMS, default_evaluators={"Tone": tone})
+    project.do("run", "data.json", "--target", "main", "--quiet", code=None)
+    asked = project.server.counts()["asked"]
+    with project.reader() as reader:
+        run = reader.find_run("last")
+    async with at_the_workbench(project.folder, size=(120, 40), dataset="data.json", run=run.key) as person:
+        await person.press("4", "w")
+        await person.until(lambda: isinstance(person.app.screen, Menu))
+        await person.sees("scale of Tone: fair")
+        await person.type("tone: fair\n")
+        await person.until(lambda: f"0 of {ITEMS} judged answers change" in head(person))
+        await person.press("right")
+        await person.until(lambda: len(person.app.watching.tried) == ITEMS)
+        await person.sees("fair on the scale of Tone is worth 1, now 0.5")
+        await person.press("enter")
+        await person.sees("by fair on the scale of Tone worth 1")
+        await person.press("y")
+        await person.until(lambda: reader_pass(project) == 2)
+    with project.reader() as reader:
+        assert {row.status for row in reader.all_rows(run.id)} == {"pass"}
+    assert project.server.counts()["asked"] == asked

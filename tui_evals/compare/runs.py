@@ -1,4 +1,4 @@
-"""Runs, or two columns of one run, answer by answer: what broke, what was fixed, and whether chance explains it."""
+"""Runs, or two regions of one, answer by answer: what broke, what was fixed, and whether chance explains it."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ from tui_evals.store.calls import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 from tui_evals.store.rows import JudgedBy
+from tui_evals.text.measures import counted
 
 KINDS: tuple[Kind, ...] = ("broken", "fixed", "changed", "same", "gone", "new", "not comparable")
 MAX_RUNS = 4
@@ -498,41 +499,95 @@ def _shared_scores(
     return array("d", (scores[place][answer.id] for line in chosen if (answer := line.answers[place])))
 
 
-def read_columns(reader: Reader, number: int, columns: tuple[Column, Column]) -> Comparison:
-    """Compare two columns of a run of a store by its id; LookupError if it is gone."""
+Region = tuple[Column, ...]
+"""Some columns of a run, each by its prompt and target."""
+
+
+def regions_faced(one: Region, other: Region) -> str | Region:
+    """The columns of the other region in the order in which they face those of the first, or why they do not."""
+    if shared := sorted({*one} & {*other}):
+        return f"{counted(len(shared), 'column')} would be compared with itself"
+    if len(one) != len(other):
+        return f"A has {counted(len(one), 'column')} and B {len(other)}; every column of A needs one of B"
+    for part in (1, 0):  # the same targets under other prompts, or the same prompts with other targets
+        facing = {column[part]: column for column in other}
+        if len(facing) == len(other) and facing.keys() == {column[part] for column in one}:
+            return tuple(facing[column[part]] for column in one)
+    return other
+
+
+def read_columns(reader: Reader, number: int, regions: tuple[Region, Region]) -> Comparison:
+    """Compare two regions of a run column by column; LookupError if it is gone, ValueError if they do not face."""
     run = reader.run(number)
+    faced = regions_faced(*regions)
+    if isinstance(faced, str):
+        raise ValueError(faced)
+    first, later = regions[0], faced
+    names = [_facing_name(run, *pair) for pair in zip(first, later, strict=True)]
     with garbage_collection_paused():
         document = reader.snapshot(run.snapshot)
         judged_by, labels = reader.judged_by(run, document), _labels(reader, run)
         calls, *_ = read_call_verdicts(reader, [run], [judged_by.document])
         sides = [
-            replace(_column_side(reader, run, column, document, judged_by, labels.get(column, {})), calls=calls)
-            for column in columns
+            replace(_region_side(reader, run, region, names, document, judged_by, labels), calls=calls)
+            for region in (first, later)
         ]
         return compare_runs(sides, reader.differing)
 
 
-def _column_side(
+def region_name(run: RunRow, region: Region) -> str:
+    """What some columns are called together: the prompt or target that they share, else all their names."""
+    prompts, targets = ({column[part] for column in region} for part in (0, 1))
+    if len(region) > 1 and len(prompts) == 1 and len(run.prompts) > 1:
+        return run.prompts[prompts.pop()] or "no prompt"
+    if len(region) > 1 and len(targets) == 1:
+        return run.targets[targets.pop()]
+    return ", ".join(column_name(run, *column) for column in region)
+
+
+def _facing_name(run: RunRow, one: Column, other: Column) -> str:
+    """What two columns that face each other have in common, else both names."""
+    if one[1] == other[1]:
+        return run.targets[one[1]]
+    if one[0] == other[0] and len(run.prompts) > 1:
+        return run.prompts[one[0]] or "no prompt"
+    return f"{column_name(run, *one)} → {column_name(run, *other)}"
+
+
+def _region_side(
     reader: Reader,
     run: RunRow,
-    column: Column,
+    region: Region,
+    names: Sequence[str],
     document: Mapping[str, Any],
     judged_by: JudgedBy,
-    labels: Mapping[str, Mapping[str, int]],
+    labels: Mapping[Column, Mapping[str, Mapping[str, int]]],
 ) -> ComparedRun:
-    """A column as a run that has no other."""
-    prompt, target = column
-    compared = (row for row in reader.compared(run.id) if (row.prompt, row.target) == column)
-    rows = [row._replace(prompt=0, target=0) for row in compared]
-    ids = {row.id for row in rows}
-    name = column_name(run, prompt, target)
-    alone = replace(run, name=name, prompts=(run.prompts[prompt],), targets=(run.targets[target],), total=len(rows))
-    judged = (score for score in reader.judged(run.id) if score.answer in ids)
+    """Some columns as a run that has no other; they are numbered as they face those of the other region."""
+    numbers = {column: number for number, column in enumerate(region)}
+    compared = (row for row in reader.compared(run.id) if (row.prompt, row.target) in numbers)
+    rows = [row._replace(prompt=0, target=numbers[row.prompt, row.target]) for row in compared]
+    ids: list[set[int]] = [set() for _ in region]
+    for row in rows:
+        ids[row.target].add(row.id)
+    every = set[int]().union(*ids)
+    (prompt, target), *more = region
+    called = (("",), tuple(names)) if more else ((run.prompts[prompt],), (run.targets[target],))
+    as_run = replace(run, name=region_name(run, region), prompts=called[0], targets=called[1], total=len(rows))
+    judged = (score for score in reader.judged(run.id) if score.answer in every)
+    counts: dict[str, Counter[str]] = {}
+    for column in region:
+        for key, own in labels.get(column, {}).items():
+            counts.setdefault(key, Counter()).update(own)
 
     def spent(chosen: Collection[int] | None) -> Mapping[int, Spent]:
-        return dict(enumerate(reader.spent_by(run.id, ids if chosen is None else chosen).values()))
+        wanted = None if chosen is None else set(chosen)
+        parts = [own if wanted is None else own & wanted for own in ids]
+        return {
+            number: took for number, own in enumerate(parts) if own for took in reader.spent_by(run.id, own).values()
+        }
 
-    return ComparedRun(alone, rows, document, judged, judged_by, labels, spent=spent, part=asked_part(reader, run))
+    return ComparedRun(as_run, rows, document, judged, judged_by, counts, spent=spent, part=asked_part(reader, run))
 
 
 def _labels(reader: Reader, run: RunRow) -> dict[Column, dict[str, dict[str, int]]]:

@@ -347,6 +347,9 @@ class Evaluator:
     compares: ClassVar[bool] = False
     """Whether a score passes only because of where it lies next to the option `threshold`: then another threshold needs
     no new question, and `rescore --what-if` tells the verdict."""
+    labelled: ClassVar[bool] = False
+    """Whether the label of a reply decides its score on the option `scale`: then another value of a label needs no new
+    question, and `rescore --what-if` tells the verdict."""
     embeds: ClassVar[bool] = False
     """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
     may_embed: ClassVar[bool] = False

@@ -202,6 +202,7 @@ class MetricEvaluator(Evaluator):
     judged = True
     follows_from_reply = True
     compares = True
+    labelled = True
     Options = MetricOptions
     path: ClassVar[Path]
 

@@ -485,6 +485,7 @@ class Rubric(RatedEvaluator):
 
     name = "Rubric"
     family = "model-graded"
+    labelled = True
     Options = RubricOptions
     example: ClassVar = {
         "options": {"criteria": "Names a price and a currency."},
@@ -538,7 +539,7 @@ def _scale_words(scale: Scale) -> dict[str, str]:
         )
         return {"scale": "\n".join(lines), "scores": f"a number {scale}", "score": "<number>"}
     worths = {label: value for label, value in scale.labels.items() if value is not None}
-    best = sorted(worths, key=worths.__getitem__, reverse=True)
+    best = scale.best_first
     last = unmet if len(best) > 2 else "otherwise"
     none = [f"{label} - the criteria do not apply here." for label in scale.labels if label not in worths]
     listed = ["Scores, the best first:", f"{best[0]} - {met}.", *best[1:-1], f"{best[-1]} - {last}.", *none]

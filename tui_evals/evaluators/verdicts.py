@@ -65,6 +65,15 @@ class Scale:
         return next((label for label, value in self.labels.items() if value == self.lowest), self.lowest)
 
     @property
+    def best_first(self) -> tuple[str, ...]:
+        """The labels with a value, the best first; equal ones in the direction in which the labels are declared."""
+        worths = {label: value for label, value in self.labels.items() if value is not None}
+        declared = list(worths)
+        if worths and worths[declared[0]] < worths[declared[-1]]:
+            declared.reverse()
+        return tuple(sorted(declared, key=worths.__getitem__, reverse=True))
+
+    @property
     def measure(self) -> Measure:
         """How its scores are written and compared."""
         return Measure("at least", bounds=(self.lowest, self.highest))
@@ -141,6 +150,13 @@ def parse_scale(declared: object) -> Scale:
         "a scale is [lowest, highest], such as [0, 1], or yes/no, or labels of which two at least differ in value, "
         "such as {good: 1, fair: 0.5, bad: 0}; a label whose value is null skips"
     )
+
+
+def label_scale(kind: type[Evaluator], options: Any) -> Scale | None:
+    """The labels that options declare, for an evaluator whose score follows from one of them."""
+    declared = options.scale if kind.labelled else None
+    scale = None if declared is None else parse_scale(declared)
+    return scale if scale is not None and scale.labels else None
 
 
 def _finite(value: object) -> float | None:

@@ -175,7 +175,20 @@ class NoColumn(ValueError):
 
 
 def columns_meant(run: RunRow, text: str) -> tuple[Column, Column]:
-    """The two columns that a person means by names with a comma between them; a name may hold commas itself."""
+    """The two columns that a person means by names with a comma between them; NoColumn where a name means several."""
+    first, second = regions_meant(run, text)
+    if len(first) > 1 or len(second) > 1:
+        raise NoColumn(f"{text!r} names more than one column on a side; name two columns: {_listed(run)}")
+    return first[0], second[0]
+
+
+def regions_meant(run: RunRow, text: str) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """The two regions that a person means by names with a comma between them; a name may hold commas itself.
+
+    A name is that of a column, or of a prompt or target: then all its columns are meant.
+    """
+    from tui_evals.compare.runs import regions_faced  # what compares runs would hold up a first picture
+
     parts = text.split(",")
     splits = [(",".join(parts[:at]).strip(), ",".join(parts[at:]).strip()) for at in range(1, len(parts))]
     if not splits:
@@ -183,13 +196,15 @@ def columns_meant(run: RunRow, text: str) -> tuple[Column, Column]:
     problem: NoColumn | None = None
     for names in splits:
         try:
-            first, second = (_column_meant(run, name) for name in names)
+            first, second = (_region_meant(run, name) for name in names)
         except NoColumn as found:
             problem = problem or found
             continue
         if first == second:
             raise NoColumn(f"{text!r} names the same column of {run.key} twice; its columns are {_listed(run)}")
-        return first, second
+        if isinstance(faced := regions_faced(first, second), str):
+            raise NoColumn(f"{text!r} cannot be compared: {faced}. The columns of {run.key} are {_listed(run)}")
+        return first, faced
     assert problem is not None
     raise problem
 
@@ -199,15 +214,23 @@ def _plain_separator(name: str) -> str:
     return re.sub(r"\s*·\s*|\s+/\s+|\s*\|\s*", "|", name)
 
 
-def _column_meant(run: RunRow, name: str) -> Column:
-    """The column with a name, the name it is shown by, or #NUMBER; a slash or bar stands for the dot between parts."""
+def _region_meant(run: RunRow, name: str) -> tuple[Column, ...]:
+    """The column with a name, the name it is shown by, or #NUMBER; else the columns of a prompt or target.
+
+    A slash or bar stands for the dot between parts.
+    """
     columns = named_columns(run)
     meant = [column.place for column in columns if name in (column.name, column.short)]
     typed = _plain_separator(name)
     meant = meant or [one.place for one in columns if typed in map(_plain_separator, (one.name, one.short))]
     meant += [column.place for number, column in enumerate(columns, 1) if name == f"#{number}" and not meant]
     if len(meant) == 1:
-        return meant[0]
+        return (meant[0],)
+    if not meant:
+        targets = numbered(run.targets)
+        own = {place: (run.prompts[place[0]], targets[place[1]]) for place in column_names(run)}
+        if parts := tuple(column.place for column in columns if name in (*column.parts, *own[column.place])):
+            return parts
     if meant:
         raise NoColumn(f"{len(meant)} columns of {run.key} are called {name!r}; say which by number: {_listed(run)}")
     known = [column.short for column in columns]

@@ -1,4 +1,4 @@
-"""What other thresholds, weights or pass rules would change, in sentences."""
+"""What other thresholds, weights, values of labels or pass rules would change, in sentences."""
 
 from __future__ import annotations
 
@@ -16,13 +16,21 @@ def rule_words(rule: Rule) -> str:
     """A rule as a phrase."""
     if rule.name == "pass rule":
         return f"a pass rule of {100 * rule.value:.0f} % of the weights"
+    if rule.name == "scale":
+        return f"{_label_of(rule)} worth {plain_number(rule.value)}"
     return f"a {rule.name} of {plain_number(rule.value)} for {safe_line(rule.key, 40)}"
+
+
+def _label_of(rule: Rule) -> str:
+    return f"{safe_line(rule.label, 40)} on the scale of {safe_line(rule.key, 40)}"
 
 
 def rule_entry(rule: Rule) -> tuple[str, str]:
     """What a rule is called in a list, and its value now."""
     if rule.name == "pass rule":
         return "pass rule", f"an answer needs {100 * rule.value:.0f} % of its weights"
+    if rule.name == "scale":
+        return f"scale of {safe_line(rule.key, 40)}: {safe_line(rule.label, 40)}", f"now {plain_number(rule.value)}"
     return f"{rule.name} of {safe_line(rule.key, 40)}", f"now {plain_number(rule.value)}"
 
 
@@ -31,6 +39,8 @@ def rule_text(rule: Rule, now: Rule) -> str:
     value, before = plain_number(rule.value), plain_number(now.value)
     if rule.name == "pass rule":
         return f"an answer passes with {100 * rule.value:.0f} % of its weights, now {100 * now.value:.0f} %"
+    if rule.name == "scale":
+        return f"{_label_of(rule)} is worth {value}{'' if value == before else f', now {before}'}"
     return f"the {rule.name} of {safe_line(rule.key, 40)} is {value}{'' if value == before else f', now {before}'}"
 
 

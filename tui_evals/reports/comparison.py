@@ -8,12 +8,12 @@ from itertools import islice
 from typing import Any
 
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import ComparedLine, Comparison, RunSide, read_columns, read_comparison
+from tui_evals.compare.runs import ComparedLine, Comparison, Region, RunSide, read_columns, read_comparison
 from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, caveats, difference_sentence
 from tui_evals.figures import Interval
 from tui_evals.present.comparisons import RateRow, category_rates, population_sentence, rate_rows
 from tui_evals.present.figures import figure_data
-from tui_evals.present.runs import Column, run_cost, stop_reason
+from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.reports.kinds import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, Totals
@@ -29,10 +29,10 @@ def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
     return _document(reader, read_comparison(reader, [run.id for run in runs]), totals)
 
 
-def columns_document(reader: Reader, run: RunRow, columns: tuple[Column, Column]) -> dict[str, Any]:
-    """Two columns of one run, compared, as a document."""
-    by_column = reader.totals_by(run.id, "column")
-    return _document(reader, read_columns(reader, run.id, columns), [by_column[column] for column in columns])
+def columns_document(reader: Reader, run: RunRow, regions: tuple[Region, Region]) -> dict[str, Any]:
+    """Two regions of one run, compared, as a document."""
+    totals = [reader.totals_in(run.id, region) for region in regions]
+    return _document(reader, read_columns(reader, run.id, regions), totals)
 
 
 def _document(reader: Reader, comparison: Comparison, totals: Sequence[Totals]) -> dict[str, Any]:

@@ -216,7 +216,7 @@ def read_battle(reader: Reader, asked: BattleRow) -> StoredBattle:
     """The runs and the pairs of every two; the turns and repeats of an item have its number."""
     columns = [side.column for side in asked.sides if side.column is not None]
     if columns:
-        comparison = read_columns(reader, asked.sides[0].run, (columns[0], columns[1]))
+        comparison = read_columns(reader, asked.sides[0].run, ((columns[0],), (columns[1],)))
     else:
         comparison = read_comparison(reader, [side.run for side in asked.sides])
     by_item = groupby(comparison.lines, lambda line: line.item)

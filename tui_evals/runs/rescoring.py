@@ -14,6 +14,7 @@ from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_data, rubric_of
 from tui_evals.evaluators.base import Evaluator, JudgingStopped
+from tui_evals.evaluators.verdicts import label_scale, parse_scale
 from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import demand, find_typed, missing_permissions
 from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
@@ -42,7 +43,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.permissions import Permission
 from tui_evals.text.templates import TemplateError
 
-RuleName = Literal["threshold", "weight", "pass rule"]
+RuleName = Literal["threshold", "weight", "scale", "pass rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,14 @@ class Rule:
     value: float
     key: str = ""
     """The evaluator it is of; empty for the pass rule, the share of its weights that an item needs."""
+    label: str = ""
+    """The label on a scale that has the value."""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The option of `tui-evals rescore` that gives it."""
+        named = f"{self.key}:{self.label}" if self.label else self.key
+        return f"--{self.name.replace(' ', '-')}", f"{named}={self.value!r}" if named else repr(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +83,7 @@ class RescoreRequest:
     answers: frozenset[int] | None = None
     """The answers that are to be judged, by their ids; all others keep their scores."""
     rules: tuple[Rule, ...] = ()
-    """Thresholds, weights or the pass rule that hold instead; all else is judged as it is now."""
+    """Thresholds, weights, values of labels or the pass rule that hold instead; all else is judged as it is now."""
     use_cache: bool = True
     """Whether what is known is kept: scores that hold, and replies in the cache."""
     allow_unjudged: bool = False
@@ -144,12 +153,14 @@ def _judging_plan(
     if request.rules:
         if request.dataset is not None or request.evaluators is not None:
             raise CannotPlan(
-                "give rules (--threshold, --weight, --pass-rule) or what judges instead (--dataset, --evaluators), "
-                "not both",
+                "give rules (--threshold, --weight, --scale, --pass-rule) or what judges instead (--dataset, "
+                "--evaluators), not both",
                 "arguments",
             )
         _check_named(plan, [rule.key for rule in request.rules if rule.key], run)
+        _check_labels(plan, [rule for rule in request.rules if rule.name == "scale"])
         plan = replace(plan, dataset=with_rules(plan.dataset, request.rules))
+        _check_options(plan, request.rules)
     if request.dataset is not None or request.evaluators is not None:
         judging = _judging_dataset(run, reader, plan, request)
         dataset = judging.dataset
@@ -202,6 +213,34 @@ def _check_named(plan: Plan, names: Collection[str], run: RunRow) -> None:
             raise CannotPlan(f"no evaluator {name!r} judges {run.key}. Its evaluators: {known}", "arguments")
 
 
+def _check_labels(plan: Plan, rules: Iterable[Rule]) -> None:
+    """CannotPlan where a scale was named that no dataset declares with that label."""
+    for rule in rules:
+        entries = {entry.key: entry for entries, _ in plan.evaluator_sets for entry in entries}
+        named = [entry for entry in entries.values() if is_named(entry, (rule.key,))]
+        judging = [plan.assigned(entry, lambda _: None).evaluator for entry in named]
+        scales = [label_scale(type(evaluator), evaluator.options) for evaluator in judging]
+        labels = [label for scale in scales if scale is not None for label in scale.best_first]
+        if rule.label not in labels:
+            known = f"Its labels: {', '.join(labels)}" if labels else "The dataset declares no scale of labels for it"
+            raise CannotPlan(f"no label {rule.label!r} on the scale of {rule.key}. {known}", "arguments")
+
+
+def _check_options(plan: Plan, rules: Iterable[Rule]) -> None:
+    """CannotPlan where an evaluator takes no such threshold, weight or scale."""
+    from pydantic import ValidationError
+
+    from tui_evals.evaluators.rows import options_problem
+
+    entries = {(entry.key, repr(entry.options)): entry for entries, _ in plan.evaluator_sets for entry in entries}
+    for entry in entries.values():
+        if any(rule.key and is_named(entry, (rule.key,)) for rule in rules):
+            try:
+                plan.assigned(entry, lambda _: None)
+            except ValidationError as problem:
+                raise CannotPlan(f"{entry.key}: {options_problem(problem)}", "arguments") from None
+
+
 def with_named(before: Dataset, now: Dataset, names: Collection[str]) -> Dataset:
     """A dataset of which only the named evaluators hold; all others are those of the dataset before."""
 
@@ -228,7 +267,7 @@ def with_named(before: Dataset, now: Dataset, names: Collection[str]) -> Dataset
 
 
 def with_rules(dataset: Dataset, rules: Iterable[Rule]) -> Dataset:
-    """A dataset with other thresholds, weights or another pass rule, wherever they are given."""
+    """A dataset with other thresholds, weights, values of labels or another pass rule, wherever they are given."""
     for rule in rules:
         if rule.name == "pass rule":
             items = [_judged_by(item, _own(item) | {"threshold": rule.value}) for item in dataset.items]
@@ -258,9 +297,17 @@ def _ruled(unit: Item | Turn, rule: Rule) -> dict[str, Any]:
 
 def _with_rule(evaluators: Mapping[str, Mapping[str, Any]], rule: Rule) -> dict[str, Any]:
     return {
-        key: {**options, rule.name: rule.value} if _is_of(rule, key, options) else dict(options)
+        key: _options_by(rule, options) if _is_of(rule, key, options) else dict(options)
         for key, options in evaluators.items()
     }
+
+
+def _options_by(rule: Rule, options: Mapping[str, Any]) -> dict[str, Any]:
+    if rule.name != "scale":
+        return {**options, rule.name: rule.value}
+    declared = options.get("scale")
+    labels = declared if isinstance(declared, Mapping) else {} if declared is None else parse_scale(declared).labels
+    return {**options, "scale": {**labels, rule.label: rule.value}} if rule.label in labels else dict(options)
 
 
 def _is_of(rule: Rule, key: str, options: Mapping[str, Any]) -> bool:

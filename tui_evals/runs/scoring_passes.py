@@ -13,6 +13,7 @@ from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import EMBEDDER, PROVENANCE, CannotJudge, Evaluator, Evidence, verdict_at
 from tui_evals.evaluators.registry import only_asks
+from tui_evals.evaluators.verdicts import Scale, label_scale
 from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import Foresight
 from tui_evals.runs.judges import judge_configs
@@ -250,8 +251,8 @@ class KeptScores:
                 basis is not None
                 and (basis.number, row.id) not in self._judged_alone
                 and self._asked_alike(basis, row, item, entry)
-                and self._made_alike(evaluator, record, entry, evidence)
-                and (held := at_threshold(evaluator, record)) is not None
+                and (held := under_options(evaluator, record)) is not None
+                and self._made_alike(evaluator, held, entry, evidence)
             ):
                 return held, number
         return None, 0
@@ -331,19 +332,38 @@ class KeptScores:
         return Foresight(self._plan, self._project, None)
 
 
-def at_threshold(evaluator: Evaluator, record: ScoreRecord) -> ScoreRecord | None:
-    """A score with the verdict that the threshold of an evaluator gives it; None where the score does not tell."""
+def under_options(evaluator: Evaluator, record: ScoreRecord) -> ScoreRecord | None:
+    """A score as the threshold and the label values of an evaluator make it; None where the score does not tell."""
     threshold = evaluator.passing_score
-    if not evaluator.compares or threshold == record.threshold:
-        return record
-    score = record.score
-    if score is None or not evaluator.decided_by_score(record.details):
+    scale = label_scale(type(evaluator), evaluator.options)
+    moved = record if scale is None or record.label is None else _on_scale(scale, record)
+    if moved is None:
         return None
-    result = verdict_at(evaluator, score, threshold)
+    if not evaluator.compares or (threshold, moved.score) == (record.threshold, record.score):
+        return moved
+    if record.score is None or moved.score is None or not evaluator.decided_by_score(record.details):
+        return None
+    result = verdict_at(evaluator, moved.score, threshold)
     turned = evaluator.options.negate and (record.result is None) != (result is None)  # its reason says so
-    if turned or verdict_at(evaluator, score, record.threshold) != record.result:
+    if turned or verdict_at(evaluator, record.score, record.threshold) != record.result:
         return None
-    return replace(record, threshold=threshold, result=result)
+    return replace(moved, threshold=threshold, result=result)
+
+
+_STATED = ("rubric", "scale")
+"""The details of a record that name the scale."""
+
+
+def _on_scale(scale: Scale, record: ScoreRecord) -> ScoreRecord | None:
+    """A score with the value that its label has on a scale; None where it has none there."""
+    value = scale.labels.get(record.label or "")
+    if value is None:
+        return None
+    named, details = str(scale), dict(record.details)
+    for name in _STATED:
+        if isinstance(text := details.get(name), str) and (at := text.find(f"{next(iter(scale.labels))} (")) >= 0:
+            details[name] = text[:at] + named + ")" * text.endswith("))")
+    return replace(record, score=value, details=details, measure=str(scale.measure))
 
 
 def _was_paid(evaluator: Evaluator, record: ScoreRecord) -> bool:
@@ -362,7 +382,9 @@ def deciding_options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: s
     """The options that decide what a judge is asked and how its reply is read."""
     default = {"rubric": rubric} if kind.levelled else {}
     checked = kind.Options.model_validate({**default, **entry.settings})
-    return checked.model_dump(exclude={"weight", "threshold"} if kind.compares else {"weight"})
+    decided = checked.model_dump(exclude={"weight", "threshold"} if kind.compares else {"weight"})
+    scale = label_scale(kind, checked)
+    return decided if scale is None else {**decided, "scale": (tuple(scale.labels), scale.best_first)}
 
 
 def _shown(dataset: Dataset, item: Item, turn: int) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
-"""What verdicts a run would have under other thresholds, weights and pass rules, from stored scores and without a call.
+"""What verdicts a run would have under other thresholds, weights, label values and pass rules, from stored scores.
 
-A verdict found here is the one that judging again gives. Where a score does not tell, the answer is left open.
+No call is made. A verdict found here is the one that judging again gives; where a score does not tell, the answer is
+left open.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import replace
 from tui_evals.datasets.model import Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator
+from tui_evals.evaluators.verdicts import Scale, label_scale, parse_scale, threshold_problem
 from tui_evals.light_records import dataclass
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import RescoreRequest, Rule, judging_now, prepare_rescore
 from tui_evals.runs.scoring import FORMAT_KEY, Column
-from tui_evals.runs.scoring_passes import at_threshold, deciding_options
+from tui_evals.runs.scoring_passes import deciding_options, under_options
 from tui_evals.runs.status import Status, status_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
@@ -86,7 +88,7 @@ class StatusRule:
             record = known.get(entry.key)
             if record is None or not self._same(earlier.get(entry.key), entry, evaluator):
                 return None
-            moved = at_threshold(evaluator, record) if record.result not in ("error", "skipped") else record
+            moved = under_options(evaluator, record) if record.result not in ("error", "skipped") else record
             if moved is None:
                 return None
             held.append(replace(moved, weight=weight))
@@ -113,7 +115,7 @@ class StatusRule:
         return self._evaluators[mark]
 
     def _same(self, before: EffectiveEvaluator | None, now: EffectiveEvaluator, evaluator: Evaluator) -> bool:
-        """Whether only threshold and weight of an evaluator differ."""
+        """Whether only threshold, weight and label values of an evaluator differ."""
         if before is None or before.evaluator != now.evaluator:
             return False
         mark = (now.key, repr(before.options), repr(now.options))
@@ -140,7 +142,7 @@ def _verdicts(reader: Reader, run: RunRow) -> Mapping[int, str]:
 
 _STEPS = 20
 """Thresholds that are tried where an evaluator gave more than so many numbers."""
-_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class StoredScores:
@@ -152,27 +154,58 @@ class StoredScores:
         self._before = judging_now(run, reader, project)
         self._scored = list(_scored(reader, run))
         self._verdicts = _verdicts(reader, run)
+        self._scales: dict[str, tuple[Scale, float | None]] = {}
+        """The scale of labels that an evaluator has, and its threshold where that does not follow from the scale."""
 
     def rules(self) -> list[Rule]:
-        """What can be moved, as it is now: thresholds and weights in the order of the evaluators, then the pass rule.
+        """What can be moved, as it is now: thresholds, label values and weights by evaluator, then the pass rule.
 
         Of an evaluator with different options in several places the first count.
         """
         found: dict[tuple[str, str], Rule] = {}
+        self._scales.clear()
         for entries, _ in self._before.evaluator_sets:
             for entry in entries:
                 assigned = self._before.assigned(entry, lambda _: None)
                 threshold = assigned.evaluator.passing_score
                 if assigned.evaluator.compares and threshold is not None:
                     found.setdefault(("threshold", entry.key), Rule("threshold", threshold, entry.key))
+                for rule in self._label_rules(entry.key, assigned.evaluator):
+                    found.setdefault((f"scale {rule.label}", entry.key), rule)
                 found.setdefault(("weight", entry.key), Rule("weight", assigned.weight, entry.key))
         needed = next((item.threshold for item in self._before.dataset.items if item.threshold is not None), 1.0)
         return [*found.values(), Rule("pass rule", needed)]
+
+    def _label_rules(self, key: str, evaluator: Evaluator) -> Iterator[Rule]:
+        """The labels of an evaluator whose value can be moved while its question stays."""
+        scale, options = label_scale(type(evaluator), evaluator.options), evaluator.options
+        if scale is None or key in self._scales:
+            return
+        self._scales[key] = scale, options.threshold if "threshold" in options.model_fields_set else None
+        for label, value in scale.labels.items():
+            rule = None if value is None else Rule("scale", value, key, label)
+            if rule is not None and len(self.steps(rule)) > 1:
+                yield rule
+
+    def _label_values(self, rule: Rule) -> list[float]:
+        """The values of the other labels and the threshold, as far as the labels keep their order."""
+        scale, threshold = self._scales[rule.key]
+        values = {value for value in scale.labels.values() if value is not None}
+        fitting = {rule.value}
+        for value in values if threshold is None else values | {threshold}:
+            labels = {**scale.labels, rule.label: value}
+            if len({one for one in labels.values() if one is not None}) > 1:
+                moved = parse_scale(labels)
+                if moved.best_first == scale.best_first and threshold_problem(moved, threshold) is None:
+                    fitting.add(value)
+        return sorted(fitting)
 
     def steps(self, rule: Rule) -> list[float]:
         """The values that a rule is moved through: those at which a verdict may change, and the one it has."""
         if rule.name == "pass rule":
             return sorted({rule.value, *(step / _STEPS for step in range(1, _STEPS + 1))})
+        if rule.name == "scale":
+            return self._label_values(rule)
         if rule.name == "weight":
             return sorted({rule.value, *_WEIGHTS})
         own = (one for _, records in self._scored for one in records if one.key == rule.key)

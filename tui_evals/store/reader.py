@@ -237,6 +237,13 @@ class Reader:
         # It is unknown to which of several groups a call belongs that was never heard of again.
         return found if len(found) > 1 else {group: self._with_lost_calls(run, found[group]) for group in found}
 
+    def totals_in(self, run: int, columns: Collection[tuple[int, int]]) -> Totals:
+        """Some columns of a run in numbers, each by its prompt and target; LookupError where they have no answers."""
+        own = [one for one in self._groups(run).items() if (one[0].prompt, one[0].target) in columns]
+        if not own:
+            raise LookupError(f"no answers in these columns of run {run}")
+        return self._settled(run, ledger.together(own))
+
     def ledger_differences(self, run: int) -> list[str]:
         """Where the kept counts of a run differ from its rows; empty in a sound store."""
         return ledger.differences(self.query, run)

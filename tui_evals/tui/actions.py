@@ -240,7 +240,7 @@ ACTIONS: tuple[Action, ...] = (
         "group",
         "Group the answers by category, tag, prompt, target or variable, with totals.",
     ),
-    Action("results", "what_if", "w", "what if", "Try another threshold, weight or pass rule on the stored scores."),
+    Action("results", "what_if", "w", "what if", "Try another threshold, weight, scale or pass rule on stored scores."),
     Action(
         "results", "failures", "F", "what failed", "Group the failures by cause. Press again for the answers.", True
     ),
@@ -342,8 +342,15 @@ ACTIONS: tuple[Action, ...] = (
     Action("compare", "leave", "q,escape", "back", "Back to the list, then back to the workbench.", True),
     Action("matrix", "left", "left,h", "left", "Go to the column on the left.", True),
     Action("matrix", "right", "right,l", "right", "Go to the column on the right.", True),
-    Action("matrix", "mark", "space", "mark", "Mark the column for a comparison.", True),
-    Action("matrix", "compare", "equals_sign", "compare", "Compare this column with the marked one.", True),
+    Action("matrix", "mark", "space", "mark", "Mark the column for A, again for B, again for neither.", True),
+    Action(
+        "matrix",
+        "compare",
+        "equals_sign",
+        "compare",
+        "Compare the columns of A with those of B, or this one.",
+        True,
+    ),
     Action("matrix", "battle", "B", "battle", "Let a judge choose between this column and the marked one."),
     Action("matrix", "sort", "S", "sort", "Sort by plan, by disagreement or by failures.", True),
     Action("matrix", "failures", "f", "failures", "Show only rows with a failure, or all again."),

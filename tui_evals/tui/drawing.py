@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from operator import ne, or_
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -81,6 +82,9 @@ _SURE = re.compile(
 
 _SKIPPED = 6
 """Cells that stay as they are, from which on to go over them takes fewer bytes than to write them again."""
+_DIFFERING = re.compile(b"\1+(?:\0{1,%d}\1+)*" % (_SKIPPED - 1))
+_NOTHING_KNOWN = "\0"
+"""The mark of a cell whose style is unknown."""
 
 
 class SentCells:
@@ -98,8 +102,10 @@ class SentCells:
 
     def forget(self) -> None:
         """The terminal may show anything now."""
-        self._texts: dict[int, list[str]] = {}
-        self._styles: dict[int, list[str | None]] = {}
+        self._texts: dict[int, str] = {}
+        self._looks: dict[int, str] = {}
+        """For each sign of a row the mark of its style: strings, because a new picture has thousands of cells."""
+        self._marks: dict[str, tuple[str, str, str]] = {}
         self._place: tuple[int, int] | None = None
 
     def difference(self, written: str) -> str:
@@ -118,7 +124,7 @@ class SentCells:
             match token.lastgroup:
                 case "text":
                     text = token["text"]
-                    known = known and _ONE_CELL.fullmatch(text) is not None
+                    known = known and (text.isascii() or _ONE_CELL.fullmatch(text) is not None)
                     if known:
                         self._put(sent, row, column, text, style)
                         column += len(text)
@@ -144,36 +150,44 @@ class SentCells:
     def _put(self, sent: _Sent, row: int, column: int, text: str, style: str) -> None:
         """Write those cells that differ, and with them the few between two that do."""
         start, stop = column - 1, column - 1 + len(text)
-        texts, styles = self._row(row, stop)
-        signs, blank = list(text), _of_blanks(style)
-        own = (
-            [blank if sign == " " else style for sign in signs]
-            if blank != style and " " in text
-            else [style] * len(text)
-        )
-        before = texts[start:stop], styles[start:stop]
-        if before == (signs, own):
+        texts, looks = self._row(row, stop)
+        mark, blank_mark, blank = self._marks.get(style) or self._marked(style)
+        if text.isspace():
+            style, own = blank, blank_mark * len(text)
+        elif mark != blank_mark and " " in text:
+            own = "".join([blank_mark if sign == " " else mark for sign in text])
+        else:
+            own = mark * len(text)
+        shown, looking = texts[start:stop], looks[start:stop]
+        if shown == text and looking == own:
             return
-        differ = [at for at, cell in enumerate(zip(*before, strict=True)) if cell != (signs[at], own[at])]
-        first = last = differ[0]
-        for at in (*differ, len(text) + _SKIPPED):
-            if at - last > _SKIPPED:
-                part = text[first : last + 1]
-                sent.text(row, column + first, part, blank if part.isspace() else style)
-                first = at
-            last = at
-        texts[start:stop], styles[start:stop] = signs, own
+        self._texts[row] = f"{texts[:start]}{text}{texts[stop:]}"
+        self._looks[row] = f"{looks[:start]}{own}{looks[stop:]}"
+        if looking.count(_NOTHING_KNOWN) == len(text):
+            sent.text(row, column, text, style)
+            return
+        differing = bytes(map(or_, map(ne, shown, text), map(ne, looking, own)))
+        for part in _DIFFERING.finditer(differing):
+            changed = text[part.start() : part.end()]
+            sent.text(row, column + part.start(), changed, blank if changed.isspace() else style)
+
+    def _marked(self, style: str) -> tuple[str, str, str]:
+        """The signs that stand for a style and for that of blanks in it among the looks of a row, and the latter."""
+        blank = _of_blanks(style)
+        blank_mark = chr(len(self._marks) + 1) if blank == style else (self._marks.get(blank) or self._marked(blank))[0]
+        self._marks[style] = found = chr(len(self._marks) + 1), blank_mark, blank
+        return found
 
     def _unknown(self, row: int, column: int) -> None:
         """From a place on, the terminal may show anything on a row."""
-        del self._row(row, column - 1)[0][column - 1 :], self._styles[row][column - 1 :]
+        texts, looks = self._row(row, column - 1)
+        self._texts[row], self._looks[row] = texts[: column - 1], looks[: column - 1]
 
-    def _row(self, row: int, width: int) -> tuple[list[str], list[str | None]]:
-        texts, styles = self._texts.setdefault(row, []), self._styles.setdefault(row, [])
+    def _row(self, row: int, width: int) -> tuple[str, str]:
+        texts, looks = self._texts.get(row, ""), self._looks.get(row, "")
         if missing := max(width - len(texts), 0):
-            texts.extend(" " * missing)
-            styles.extend([None] * missing)
-        return texts, styles
+            return texts + " " * missing, looks + _NOTHING_KNOWN * missing
+        return texts, looks
 
 
 def _by_width(text: str) -> Iterator[tuple[str, bool]]:

@@ -180,7 +180,11 @@ _TURN = len(".10")
 _LEAST_NAME = 8
 _VERDICT = 10
 """Cells of a status, so that the scores are below each other."""
-_EDGE, _GAP, _MARK = "│", " │ ", "▪ "
+_EDGE, _GAP = "│", " │ "
+_MARK = len("A ")
+"""Cells of the letter of the region that a column is marked for."""
+Marks = Mapping[int, str]
+"""The numbers of marked columns with the letter of their region, A or B."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,7 @@ class Layout:
 
     columns: tuple[GridColumn, ...]
     cursor: int
-    marked: int | None
+    marks: Marks
     first: int
     shown: int
     name: int
@@ -211,7 +215,7 @@ def layout(
     width: int,
     columns: tuple[GridColumn, ...],
     cursor: int,
-    marked: int | None,
+    marks: Marks,
     first: int,
     names: Names = AS_THEY_ARE,
 ) -> Layout:
@@ -221,14 +225,15 @@ def layout(
     shown = max(1, min(len(columns), room // (_LEAST + 1)))
     first = min(first, cursor, len(columns) - shown)
     first = max(first, cursor - shown + 1, 0)
-    return Layout(columns, cursor, marked, first, shown, name, max(1, min(_MOST, room // shown - 1)), names)
+    return Layout(columns, cursor, marks, first, shown, name, max(1, min(_MOST, room // shown - 1)), names)
 
 
 def head_rows(shown: Layout) -> list[Row]:
     """What is shown above the columns: names, rates, intervals, and what they cost in money and time."""
     columns = [shown.columns[number] for number in shown.seen]
-    heads, *below = _headings(shown.columns, shown.cell - len(_MARK))
-    names = [(_MARK if number == shown.marked else "") + heads[number] for number in shown.seen]
+    heads, *below = _headings(shown.columns, shown.cell - _MARK)
+    letters = {number: f"{letter} " for number, letter in shown.marks.items()}
+    names = [letters.get(number, "") + heads[number] for number in shown.seen]
     hidden = "" if len(columns) == len(shown.columns) else _hidden(shown)
     texts: Sequence[tuple[str, Sequence[str], Style]] = (
         ("item", names, "strong"),
@@ -329,10 +334,10 @@ def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], Sequence[s
     return Row((*pieces, shown.edge(shown.seen.stop)), (line.item, line.turn))
 
 
-def beside(width: int, count: int, cursor: int, marked: int | None) -> list[int]:
+def beside(width: int, count: int, cursor: int, marks: Marks) -> list[int]:
     """Of so many columns those whose answers are next to each other: under the cursor, marked, and what follows."""
     after = [number % count for number in range(cursor, cursor + count)]
-    wanted = dict.fromkeys([cursor, *([] if marked is None else [marked]), *after])
+    wanted = dict.fromkeys([cursor, *marks, *after])
     return sorted(list(wanted)[: max(1, min(count, width // _BESIDE))])
 
 
@@ -427,7 +432,7 @@ class MatrixScreen(FeatureScreen):
         """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
         self._height = HEIGHTS[0]
-        self._marked: int | None = None
+        self._marks: dict[int, str] = {}
         self._version = -1
         self._text_before = ""
         """The filter from before the typing began, which escape brings back."""
@@ -513,9 +518,9 @@ class MatrixScreen(FeatureScreen):
         columns = await asyncio.to_thread(read_columns, self.database, self._run)
         if columns and self._columns:
             here = self._columns[self._cursor].place
-            marked = None if self._marked is None else self._columns[self._marked].place
+            marks = {self._columns[number].place: letter for number, letter in self._marks.items()}
             self._columns, self._cursor = columns, place_of(columns, here)
-            self._marked = None if marked is None else place_of(columns, marked)
+            self._marks = {place_of(columns, place): letter for place, letter in marks.items()}
             self._draw()
 
     def _look_again(self) -> None:
@@ -545,7 +550,7 @@ class MatrixScreen(FeatureScreen):
         self.lines.show(lambda width: paragraph(text, width, "error" if wrong else "dim"))
 
     def _layout(self, width: int) -> Layout:
-        shown = layout(width, self._columns, self._cursor, self._marked, self._first, self._names)
+        shown = layout(width, self._columns, self._cursor, self._marks, self._first, self._names)
         self._first = shown.first
         return shown
 
@@ -604,7 +609,7 @@ class MatrixScreen(FeatureScreen):
             line = self._line()
             if line is None:
                 return []
-            numbers = beside(width, len(self._columns), self._cursor, self._marked)
+            numbers = beside(width, len(self._columns), self._cursor, self._marks)
             columns = [self._columns[number] for number in numbers]
             cells = [line.cells.get(column.place) for column in columns]
             texts = read_texts(reader, run, [cell.answer for cell in cells if cell])
@@ -669,9 +674,29 @@ class MatrixScreen(FeatureScreen):
         if len(self._columns) < 2:
             key = "B" if action == "battle" else "="
             return f"this run has only one column; {key} in the list of runs compares it with another run"
-        if self._marked is None:
+        first, later = self._regions()
+        if not first:
             return "mark the column to compare with first: space marks the one under the cursor"
-        return "this is the marked column; go to another one" if self._marked == self._cursor else None
+        if not later:
+            return "this is the marked column; go to another one"
+        if action == "battle" and len(first) + len(later) > 2:
+            return "a battle is between two columns; space takes the marks of the others away"
+        from tui_evals.compare.runs import regions_faced  # what compares runs would hold up the first matrix
+
+        faced = regions_faced(first, later)
+        return faced if isinstance(faced, str) else None
+
+    def _regions(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+        """The columns of A and of B; without a mark for B those that face A from where the cursor is."""
+        places = [column.place for column in self._columns]
+        first, later = (tuple(places[one] for one in sorted(self._marks) if self._marks[one] == ab) for ab in "AB")
+        if later or not first or self._cursor in self._marks:
+            return first, later
+        prompt, target = here = places[self._cursor]
+        for facing in (tuple((prompt, one) for _, one in first), tuple((one, target) for one, _ in first)):
+            if here in facing and len({*facing}) == len(first) and {*facing} <= {*places} - {*first}:
+                return first, facing
+        return first, (here,)
 
     def do_left(self) -> None:
         self._to_column(self._cursor - 1)
@@ -685,18 +710,21 @@ class MatrixScreen(FeatureScreen):
         self.offer_keys()
 
     def do_mark(self) -> None:
-        self._marked = None if self._marked == self._cursor else self._cursor
+        """Mark the column for A, then for B, then not."""
+        letter = {None: "A", "A": "B"}.get(self._marks.pop(self._cursor, None))
+        if letter is not None:
+            self._marks[self._cursor] = letter
         self._draw()
         self.offer_keys()
 
     def do_compare(self) -> None:
-        if self._marked is not None:
-            pair = (self._columns[self._marked].place, self._columns[self._cursor].place)
-            self.app.post_message(CompareColumns(self._number, pair))
+        if self._why_no_comparison("compare") is None:
+            self.app.post_message(CompareColumns(self._number, self._regions()))
 
     def do_battle(self) -> None:
-        if self._marked is not None and self._run is not None:
-            first, second = (self._columns[number] for number in (self._marked, self._cursor))
+        if self._run is not None and self._why_no_comparison("battle") is None:
+            places = [place for region in self._regions() for place in region]
+            first, second = (self._columns[place_of(self._columns, place)] for place in places)
             why = f"{first.name} and {second.name} of {self._run.key}, as they answered"
             self.app.post_message(FightBattle([self._run.key], why, (first.place, second.place)))
 

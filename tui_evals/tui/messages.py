@@ -99,9 +99,9 @@ class CompareRuns(Message):
 
 
 class CompareColumns(Message):
-    """Two columns of a run are to be shown next to each other, each by its prompt and target."""
+    """Two regions of the grid of a run are to be compared, each column by its prompt and target."""
 
-    def __init__(self, run: int, columns: tuple[Column, Column]) -> None:
+    def __init__(self, run: int, columns: tuple[tuple[Column, ...], tuple[Column, ...]]) -> None:
         super().__init__()
         self.run = run
         self.columns = columns
@@ -124,7 +124,7 @@ class WriteCheck(Message):
 
 
 class KeepRule(Message):
-    """A run is to be judged by another threshold, weight or pass rule from now on."""
+    """A run is to be judged by another threshold, weight, scale or pass rule from now on."""
 
     def __init__(self, run: RunRow, rule: Rule) -> None:
         super().__init__()

@@ -40,9 +40,7 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
 
 @click.command("compare")
 @click.argument("runs", nargs=-1)
-@click.option(
-    "--columns", "between", metavar="A,B", help="Compare two columns of one run, as `show RUN --grid` names them."
-)
+@click.option("--columns", "between", metavar="A,B", help="Compare two columns, prompts or targets of one run's grid.")
 @click.option("--only", multiple=True, type=click.Choice(KINDS), help="Only answers of this kind; may be repeated.")
 @click.option(
     "--limit",

@@ -10,8 +10,16 @@ from typing import Any
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
 from tui_evals.cli.runs_named import runs_meant
-from tui_evals.compare.measures import Column, MeasuredDifference, RunDifference
-from tui_evals.compare.runs import KINDS, MAX_RUNS, ComparedLine, Comparison, read_columns, read_comparison
+from tui_evals.compare.measures import MeasuredDifference, RunDifference
+from tui_evals.compare.runs import (
+    KINDS,
+    MAX_RUNS,
+    ComparedLine,
+    Comparison,
+    Region,
+    read_columns,
+    read_comparison,
+)
 from tui_evals.compare.sides import Kind
 from tui_evals.compare.trend import OpponentKind, default_opponent, every_run
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence
@@ -34,7 +42,7 @@ from tui_evals.present.comparisons import (
     why_alone,
 )
 from tui_evals.present.figures import interval_text
-from tui_evals.present.grid import NoColumn, columns_meant
+from tui_evals.present.grid import NoColumn, regions_meant
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.reports.comparison import columns_document, document
 from tui_evals.store.baselines import baseline_of, dataset_key
@@ -172,13 +180,13 @@ def _opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str]:
     return opponent[0], reasons[opponent[1]]
 
 
-def _columns_to_compare(reader: Reader, names: Sequence[str], between: str) -> tuple[RunRow, tuple[Column, Column]]:
-    """The run and its two columns that a person means."""
+def _columns_to_compare(reader: Reader, names: Sequence[str], between: str) -> tuple[RunRow, tuple[Region, Region]]:
+    """The run and its two regions that a person means."""
     if len(names) > 1:
         raise Stop(f"--columns compares two columns of one run, and {len(names)} runs were given; name one")
     (run,) = runs_meant(reader, names or ("last",))
     try:
-        return run, columns_meant(run, between)
+        return run, regions_meant(run, between)
     except NoColumn as problem:
         raise Stop(str(problem)) from None
 

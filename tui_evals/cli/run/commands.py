@@ -283,6 +283,13 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
     "--threshold", "thresholds", metavar="NAME=SCORE", multiple=True, help="An evaluator passes at this score or more."
 )
 @click.option("--weight", "weights", metavar="NAME=WEIGHT", multiple=True, help="The weight of an evaluator.")
+@click.option(
+    "--scale",
+    "scales",
+    metavar="NAME:LABEL=VALUE",
+    multiple=True,
+    help="What a label of a scale is worth.",
+)
 @click.option("--pass-rule", type=click.FloatRange(0, 1), help="The share of its weights that an answer needs to pass.")
 @click.option("--what-if", "only_try", is_flag=True, help="Only show which verdicts change, from stored scores.")
 @_unjudged

@@ -67,6 +67,7 @@ def rescore(
     allow_unjudged: bool,
     thresholds: tuple[str, ...] = (),
     weights: tuple[str, ...] = (),
+    scales: tuple[str, ...] = (),
     pass_rule: float | None = None,
     only_try: bool = False,
     **options: Any,
@@ -85,7 +86,7 @@ def rescore(
             without_judges=without_judges,
             named=frozenset(named),
             answers=frozenset(answers_chosen(reader, run, only, items)) if some else None,
-            rules=_rules(thresholds, weights, pass_rule),
+            rules=_rules(thresholds, weights, scales, pass_rule),
             use_cache=not no_cache,
             allow_unjudged=allow_unjudged or how.plan_only,
         )
@@ -111,6 +112,7 @@ def rescore(
         words += ["--dataset", dataset] if dataset is not None else []
         words += ["--evaluators", evaluators] if evaluators is not None else []
         words += [word for name in named for word in ("--evaluator", name)]
+        words += [word for rule in request.rules for word in rule.words]
         words += ["--judge", judge] if judge is not None else []
         words += ["--without-judges"] if without_judges else []
         words += ["--no-cache"] if no_cache else []
@@ -169,8 +171,8 @@ def _say_what_if(run: RunRow, request: RescoreRequest, reader: Reader, here: Pro
 
     if request.answers is not None or request.named or not request.changes:
         raise Stop(
-            "--what-if needs the rules to try: --threshold, --weight, --pass-rule, --evaluators or --dataset, and "
-            "neither --only nor --evaluator"
+            "--what-if needs the rules to try: --threshold, --weight, --scale, --pass-rule, --evaluators or --dataset, "
+            "and neither --only nor --evaluator"
         )
     found = what_if(run, request, reader, here)
     if as_json:
@@ -182,19 +184,24 @@ def _say_what_if(run: RunRow, request: RescoreRequest, reader: Reader, here: Pro
     return 0
 
 
-def _rules(thresholds: Sequence[str], weights: Sequence[str], pass_rule: float | None) -> tuple[Rule, ...]:
+def _rules(
+    thresholds: Sequence[str], weights: Sequence[str], scales: Sequence[str], pass_rule: float | None
+) -> tuple[Rule, ...]:
     """The rules that options give."""
     given: list[tuple[RuleName, str]] = [*(("threshold", word) for word in thresholds)]
     given += [("weight", word) for word in weights]
+    given += [("scale", word) for word in scales]
     rules = []
     for name, word in given:
         key, _, value = word.rpartition("=")
+        example = "Tone:fair=0.5" if name == "scale" else "Relevance=3"
+        key, label = (key.rpartition(":")[::2]) if name == "scale" else (key, "")
         try:
-            rules.append(Rule(name, float(value), key))
+            rules.append(Rule(name, float(value), key, label))
         except ValueError:
-            raise Stop(f"--{name} {word}: not a number behind the evaluator. Write --{name} Relevance=3") from None
+            raise Stop(f"--{name} {word}: not a number behind the evaluator. Write --{name} {example}") from None
         if not key:
-            raise Stop(f"--{name} {word}: name the evaluator. Write --{name} Relevance=3")
+            raise Stop(f"--{name} {word}: name the evaluator. Write --{name} {example}")
     return (*rules, *([Rule("pass rule", pass_rule)] if pass_rule is not None else []))
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tui_evals.compare.failure_map import Change, Changes, read_changes
-from tui_evals.compare.measures import Column as ColumnKey
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import (
     BY_ATTENTION,
     KINDS,
     ComparedLine,
     Comparison,
+    Region,
     RunSide,
     SharedRates,
     read_columns,
@@ -483,9 +483,9 @@ class LineTexts:
 
 
 def read_runs(
-    database: Path, runs: Sequence[int], columns: tuple[ColumnKey, ColumnKey] | None = None
+    database: Path, runs: Sequence[int], columns: tuple[Region, Region] | None = None
 ) -> tuple[Comparison, Changes]:
-    """Compare runs, or two columns of a single one, and group what changed; LookupError if one is gone."""
+    """Compare runs, or two regions of a single one, and group what changed; LookupError if one is gone."""
     with Reader(database) as reader:
         comparison = read_comparison(reader, runs) if columns is None else read_columns(reader, runs[0], columns)
         return comparison, read_changes(reader, comparison)

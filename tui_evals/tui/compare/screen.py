@@ -14,8 +14,7 @@ from textual.containers import Container, Vertical
 from textual.message import Message
 
 from tui_evals.compare.failure_map import Changes
-from tui_evals.compare.measures import Column
-from tui_evals.compare.runs import KINDS, ComparedLine, Comparison
+from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, Region
 from tui_evals.compare.sides import Kind
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError, parse_filter
@@ -225,9 +224,9 @@ class CompareScreen(FeatureScreen):
     DEFAULT_CSS = _CSS
 
     def __init__(
-        self, database: Path, runs: Sequence[int], why: str = "", columns: tuple[Column, Column] | None = None
+        self, database: Path, runs: Sequence[int], why: str = "", columns: tuple[Region, Region] | None = None
     ) -> None:
-        """Of a single run its two columns are compared."""
+        """Of a single run two regions of its grid are compared."""
         super().__init__()
         self.database = database
         self._ids = tuple(runs)
@@ -350,6 +349,8 @@ class CompareScreen(FeatureScreen):
     # -- doing
 
     def why_not(self, action: str) -> str | None:
+        if action == "battle" and self._columns is not None and max(map(len, self._columns)) > 1:
+            return "a battle is between two columns; mark one for A and one for B in the matrix"
         return why_not(action, self.comparison, self.list.line is not None)
 
     def do_broken(self) -> None:
@@ -393,7 +394,8 @@ class CompareScreen(FeatureScreen):
             return
         runs = list(dict.fromkeys(side.run.key for side in self.comparison.sides))
         names = " and ".join(side.run.name for side in self.comparison.sides)
-        self.app.post_message(FightBattle(runs, f"{names}, as they answered", self._columns))
+        columns = None if self._columns is None else (self._columns[0][0], self._columns[1][0])
+        self.app.post_message(FightBattle(runs, f"{names}, as they answered", columns))
 
     def do_charts(self) -> None:
         if self.comparison is not None:

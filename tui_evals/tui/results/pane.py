@@ -193,7 +193,7 @@ class ResultsPane(ResultsTable):
     # -- other rules for the same scores
 
     async def do_what_if(self, evaluator: str = "") -> None:
-        """Move a threshold, a weight or the pass rule, and see which verdicts change; asks nothing."""
+        """Move a threshold, a weight, a label's value or the pass rule, and see which verdicts change; asks nothing."""
         # Imported when it is wanted, because what judges would hold up the first picture.
         from tui_evals.tui.results.rule_trial import KEYS, RuleTrial, read_scores, rule_entry
 

@@ -1,4 +1,4 @@
-"""Another threshold, weight or pass rule tried on the stored scores of the run on screen, step by step."""
+"""Another threshold, weight, scale or pass rule tried on the stored scores of the run on screen, step by step."""
 
 from __future__ import annotations
 

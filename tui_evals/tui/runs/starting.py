@@ -596,13 +596,12 @@ async def rescore(app: Desk) -> None:
 
 
 async def keep_rule(app: Desk, run: RunRow, rule: Rule) -> None:
-    """Judge a run by another threshold, weight or pass rule, as a scoring pass that keeps all scores it can."""
+    """Judge a run by another threshold, weight, scale or pass rule, as a scoring pass that keeps all scores it can."""
     request = RescoreRequest(rules=(rule,), allow_unjudged=True)
     what = f"judge {counted(run.total, 'answer')} of {run.key} by {rule_words(rule)}"
     job = await _agreed(app, what, partial(_estimate_judging, run, app, request))
     if job is not None and await _approved(app, job):
-        value = f"{rule.key}={rule.value!r}" if rule.key else repr(rule.value)
-        words = ["rescore", run.key, "--allow-unjudged", f"--{rule.name.replace(' ', '-')}", value]
+        words = ["rescore", run.key, "--allow-unjudged", *rule.words]
         await _execute_apart(app, run, words, "is judged again", is_being_judged(run))
 
 
