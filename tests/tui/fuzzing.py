@@ -29,6 +29,7 @@ from textual.keys import key_to_character
 from tests.tui.terminal import Terminal, pasted, workbench
 from tui_evals.datasets.document import load
 from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
 from tui_evals.tui.actions import ACTIONS
 from tui_evals.tui.tree.rows import Tree, TreeRows, TreeShape
 
@@ -342,8 +343,8 @@ class Fuzzing:
 
         def holds() -> bool:
             window.read(0.2)
-            if not window.tree:  # asked by itself: about a change on disk, or the edits of a process that was left
-                window.press("\x1b", 0.4)
+            if not window.tree:  # asked by itself, about a change on disk or edits that were kept, or by an editor
+                self._back_to_tree(window)
             if not window.tree or not window.unsaved:
                 return bool(window.tree)
             return any(self._is_shown(window, json.loads(draft)) for draft in self._drafts())
@@ -368,6 +369,9 @@ class Fuzzing:
     def _killed(self, window: Window) -> None:
         """A process that is killed offers what was not saved, and shows it again."""
         before, unsaved = window.tree, window.unsaved
+        for name in {*self._draft_names()} - {*self._draft_names(living=True)}:
+            with Writer(self.folder / ".evals" / "evals.db") as writer:  # which would be offered too
+                writer.draft_drop(name)
         window.terminal.kill(signal.SIGKILL)
         window.terminal.end(_PATIENCE)
         window.terminal.close()
@@ -394,22 +398,24 @@ class Fuzzing:
             for window in self.windows:
                 window.read(0.3)
                 if not window.tree:
-                    window.press("\r" if "changed on disk" in "\n".join(window.lines[:-3]) else "\x1b", 0.5)
-                    if window.on_panes:
-                        window.press("1")
+                    if "changed on disk" in "\n".join(window.lines[:-3]):
+                        window.press("\r", 0.5)
+                    else:
+                        self._back_to_tree(window)
                 elif window.unsaved:
                     window.press("\x13", 0.5)
             data = load(self.file).data
             return all(window.tree and not window.unsaved and self._is_shown(window, data) for window in self.windows)
 
         self._until("the file and both screens did not agree", agree)
-        self._until("the store still holds a draft of a saved file", lambda: not self._drafts_of_living())
+        self._until("the store still holds a draft of a saved file", lambda: not self._draft_names(living=True))
 
-    def _drafts_of_living(self) -> list[str]:
+    def _draft_names(self, *, living: bool = False) -> list[str]:
+        """The drafts of the file; where asked for, those alone whose workbench is alive."""
         sessions = self.folder / ".evals" / "sessions"
         with Reader(self.folder / ".evals" / "evals.db") as reader:
-            names = [name.partition("\t") for name in reader.draft_names()]
-        return [name for name, _, session in names if name == str(self.file) and _held(sessions / f"{session}.lock")]
+            names = [name for name in reader.draft_names() if name.startswith(f"{self.file}\t")]
+        return [name for name in names if not living or _held(sessions / f"{name.partition(chr(9))[2]}.lock")]
 
     def _trim(self) -> None:
         """Another program writes a smaller file, which both take up."""

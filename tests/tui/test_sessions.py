@@ -118,3 +118,33 @@ def test_the_items_of_a_draft_are_named():
         ([ITEMS[0], ITEMS[0], *data["items"][1:]], ["A-1"]),
     ):
         assert changed_names(data, json.dumps({"items": items})) == names, items
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", SIZES)
+def test_the_history_is_browsed_and_undone_after_a_restart(file, size):
+    with workbench(file.parent, "data.json", size=size) as terminal:
+        terminal.wait("all keys")
+        terminal.press("gj")
+        terminal.after("D", "deleted")
+        terminal.after("\x13", "saved data.json")
+        terminal.after("d", "copied")
+        terminal.after("\x13", "saved data.json")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert [item["testId"] for item in json.loads(file.read_text())["items"]] == ["A-2", "A-2-copy"]
+    with workbench(file.parent, "data.json", size=size) as terminal:
+        terminal.wait("all keys")
+        terminal.after("H", r"\d\d:\d\d:\d\d · saved in the workbench, process \d+")
+        terminal.wait("copy")
+        terminal.after("\x1b[B", "going back changes 1 item: A-1")
+        terminal.after("\r", r"data.json is as it was before \d{4}")
+        terminal.after("\x13", "saved data.json")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert json.loads(file.read_text())["items"] == ITEMS
+    with workbench(file.parent, "data.json", size=size) as terminal:
+        terminal.wait("all keys")
+        terminal.after("H", "go back to before")
+        terminal.press("\x1bq")
+        assert terminal.end() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .validate import Checker
 
 _MAX_UNDO = 1000
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Editing:
         self.cursor: object = None
         """The caller's cursor that belongs to the data which undo or redo has just restored."""
         self._merge: str | None = None
+        self.edits: list[tuple[float, str]] = []
+        """What was edited since the last save, and when; saving takes it into the history of the file."""
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
         self._dirty: tuple[Document, int, bool] | None = None
@@ -163,16 +167,19 @@ class Editing:
             self._merge = None
             if merged:
                 self._undo.pop()
+                del self.edits[-1:]
                 self._set_data(before)
             return
         patch = patch_between(before, data)
         if merged:
             self._undo[-1] = replace(self._undo[-1], patch=patch)
+            del self.edits[-1:]
         else:
             self._undo.append(_Step(description, patch, cursor, cursor))
             del self._undo[:-_MAX_UNDO]
         self._redo.clear()
         self._merge = merge
+        self._note(description, patch)
         self._set_data(data)
 
     def set_cursor(self, cursor: object) -> None:
@@ -185,6 +192,7 @@ class Editing:
         step = self._move(self._undo, self._redo)
         self.cursor = step.before if step else None
         if step is not None:
+            self._note(f"undo {step.description}", step.patch)
             self._set_data(step.patch.back(self.data))
         return step.description if step else None
 
@@ -193,6 +201,7 @@ class Editing:
         step = self._move(self._redo, self._undo)
         self.cursor = step.after if step else None
         if step is not None:
+            self._note(f"redo {step.description}", step.patch)
             self._set_data(step.patch.forward(self.data))
         return step.description if step else None
 
@@ -202,6 +211,19 @@ class Editing:
             target.append(source.pop())
             return target[-1]
         return None
+
+    def forget_edits(self, count: int) -> None:
+        """Forget the oldest edits, which the history of the file has; all of them where nothing is unsaved."""
+        del self.edits[: count if self.dirty else None]
+
+    def _note(self, description: str, patch: Patch) -> None:
+        """Note an edit with the items it changed, unless it names them or they are many."""
+        found = patch.items
+        items = () if found is None else found.added or found.removed
+        names = [_name(item, number) for number, item in enumerate(items, found.start + 1)] if found and items else []
+        about = f" · {', '.join(names)}" if 0 < len(names) <= _NAMED and names[0] not in description else ""
+        self.edits.append((time.time(), f"{description}{about}"))
+        del self.edits[:-_MAX_UNDO]
 
     def _set_data(self, data: Data) -> None:
         self.data = data

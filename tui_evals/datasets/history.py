@@ -1,4 +1,4 @@
-"""What commands did to a dataset file, kept so that it can be taken back: the file as it was before each of them."""
+"""What commands and saves did to a dataset file, kept so that it can be undone: the file as it was before each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ _LARGEST = 2**28
 _LARGEST_FILE = 2**30
 _INDEX = "steps.json"
 _LONGEST = 200
+_MOST_EDITS = 100
+_CANNOT_KEEP = ".evals/history cannot be written"
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -37,14 +39,22 @@ class CannotUndo(Exception):
     """A step cannot be taken back or done again; the sentence says why, and what to do."""
 
 
+Edit = tuple[float, str]
+"""When something was edited, and what."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command that changed the file, with the digests of the file before and after; None where there was none."""
+    """One command or save that changed the file, with its digests before and after; None where there was none."""
 
     what: str
     time: float
     before: str | None
     after: str | None
+    edits: tuple[Edit, ...] = ()
+    """What a workbench saved, the oldest first."""
+    process: int = 0
+    """The process that wrote the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,14 @@ class History:
 
     def kept(self, digest: str) -> Path:
         """Where the file is kept as it was at a digest."""
-        return self.folder / f"{digest[:16]}{self.file.suffix}"
+        packed = self.file.name.lower().endswith(".gz")
+        suffix = "".join(self.file.suffixes[-2:]) if packed else self.file.suffix
+        return self.folder / f"{digest[:16]}{suffix}"
+
+    def content(self, digest: str) -> Path:
+        """Where that is, once it was seen to be what was kept; CannotUndo where it cannot be read or is not."""
+        _kept_content(self, digest)
+        return self.kept(digest)
 
 
 @contextmanager
@@ -85,7 +102,29 @@ def refuse_read_only(file: Path) -> None:
 
 
 @contextmanager
-def recorded(file: Path, what: str) -> Iterator[None]:
+def recorded_save(file: Path, edits: Sequence[Edit]) -> Iterator[list[str]]:
+    """As `recorded` for a save of these edits, which is done even where it cannot be kept: the list says why."""
+    why: list[str] = []
+    last = [what for _, what in edits[-3:]]
+    more = f" and {len(edits) - len(last)} earlier" if len(edits) > len(last) else ""
+    saved = False
+    try:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(file))
+                stack.enter_context(recorded(file, f"save: {', '.join(last)}{more}", edits))
+            except (CannotSave, CannotUndo) as problem:
+                why.append(str(problem) if isinstance(problem, CannotUndo) else _CANNOT_KEEP)
+            yield why
+            saved = True
+    except CannotSave:
+        if not saved:
+            raise
+        why.append(_CANNOT_KEEP)
+
+
+@contextmanager
+def recorded(file: Path, what: str, edits: Sequence[Edit] = ()) -> Iterator[None]:
     """Whatever is written to the file inside is one step of its history; the file as it was is kept before that."""
     history = history_of(file)
     before = _content(file)
@@ -95,7 +134,9 @@ def recorded(file: Path, what: str) -> Iterator[None]:
     finally:
         after = _content(file)
         if after != before:
-            history = _with_step(history, Step(safe_line(what, _LONGEST), time.time(), _digest(before), _digest(after)))
+            shown = tuple((when, safe_line(edit, _LONGEST)) for when, edit in edits[-_MOST_EDITS:])
+            step = Step(safe_line(what, _LONGEST), time.time(), _digest(before), _digest(after), shown, os.getpid())
+            history = _with_step(history, step)
             try:
                 _write(history)
             except CannotSave as problem:
@@ -127,9 +168,11 @@ def history_of(file: Path) -> History:
 
 def _step(kept: Mapping[str, Any]) -> Step:
     """A step as the index has it, which may have come with another person's folder."""
-    step = Step(safe_line(kept["what"], _LONGEST), float(kept["time"]), kept["before"], kept["after"])
+    edits = tuple((float(when), safe_line(what, _LONGEST)) for when, what in kept.get("edits", ())[:_MOST_EDITS])
+    what, when, process = safe_line(kept["what"], _LONGEST), float(kept["time"]), int(kept.get("process", 0))
+    step = Step(what, when, kept["before"], kept["after"], edits, process)
     is_whole = all(digest is None or _DIGEST.fullmatch(digest) for digest in (step.before, step.after))
-    if not is_whole or not 0 <= step.time < 2**33:
+    if not is_whole or not all(0 <= time < 2**33 for time in (when, *(time for time, _ in edits))):
         raise ValueError("this is no step")
     return step
 

@@ -110,6 +110,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "save_as", "W", "save as", "Save the dataset under another name."),
     Action("everywhere", "undo", "u", "undo", "Undo the last edit of the dataset.", True),
     Action("everywhere", "redo", "U", "redo", "Redo what was undone."),
+    Action("everywhere", "history", "H", "history", "What was edited and saved, and when. Goes back to before a save."),
     Action("everywhere", "new_dataset", "ctrl+n", "new", "Create a dataset."),
     Action(
         "everywhere",

@@ -1,5 +1,7 @@
 """Unsaved edits are kept in the store, those of each session apart; the next start offers those whose session died.
 
+What was saved is in the history of the file, which can be browsed, and undone in one edit, after a restart too.
+
 A session is one workbench. It holds a lock file for as long as it lives, so the edits of a living one are never taken
 for those of a crash, and several workbenches can edit one file.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 import uuid
 from functools import partial
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing, changed_names
+from tui_evals.datasets.history import CannotUndo, History, Step, history_of
 from tui_evals.datasets.paths import CannotEdit, DatasetError
 from tui_evals.files import CannotSave
 from tui_evals.garbage import give_memory_back
@@ -24,7 +28,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.locks import alive, hold
 from tui_evals.store.rows import Draft
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
-from tui_evals.tui.workspace import StoreWriter, Workspace
+from tui_evals.tui.workspace import NO_DATASET_OPEN, StoreWriter, Workspace
 
 from .desk import Command, Commands, Desk
 from .layout import PLACES
@@ -237,4 +241,81 @@ async def leave(desk: Desk) -> None:
     desk.exit("\n".join(remarks))
 
 
-COMMANDS: Commands = {"quit": Command(ask_and_leave)}
+_COMPARED = 2_000_000
+"""The largest file, in bytes, that is compared with the dataset on screen while the cursor is on its step."""
+
+
+async def show_history(desk: Desk) -> None:
+    """Show what was edited, saved or done by a command, and go back to before one of these."""
+    editing = desk.workspace.editing
+    assert editing is not None
+    name = editing.document.file.name
+    try:
+        history = await asyncio.to_thread(history_of, editing.document.file)
+        entries = [*_unsaved_entries(editing), *_saved_entries(editing, history)]
+        empty = f"nothing was saved yet; ctrl+s keeps {name} as it was, and lists it here"
+        title = f"history of {name}"
+        chosen = await desk.push_screen_wait(Menu(title, entries, does="goes back to before this save", empty=empty))
+        if chosen is None:
+            return
+        step = history.steps[chosen[0]]
+        data = await asyncio.to_thread(_data_before, history, step)
+    except (CannotSave, CannotUndo, DatasetError, OSError) as problem:
+        desk.tell(str(problem), "error")
+        return
+    if desk.workspace.editing is editing:
+        desk.workspace.apply(data, f"go back to before {_clock(step.time)}")
+        desk.post_message(StateChanged())
+        desk.tell(f"{name} is as it was before {_clock(step.time)}; ctrl+s saves it, u undoes this")
+
+
+def why_no_history(desk: Desk) -> str | None:
+    """Nothing is open."""
+    return NO_DATASET_OPEN if desk.workspace.editing is None else None
+
+
+def _unsaved_entries(editing: Editing) -> list[Entry]:
+    edits = reversed(editing.edits) if editing.dirty else ()
+    why = "not saved yet; u undoes the last edit"
+    return [
+        Entry((-1, number), f"{_clock(when)}  {what}", group="not saved yet", why_not=why)
+        for number, (when, what) in enumerate(edits)
+    ]
+
+
+def _saved_entries(editing: Editing, history: History) -> list[Entry]:
+    """The edits of each save, and each command, the latest first; each leads to before its save."""
+    entries = []
+    for place, step in reversed([*enumerate(history.steps[: history.done])]):
+        who = f"saved in the workbench, process {step.process}" if step.edits else "a command"
+        group = f"{place + 1} · {_clock(step.time)} · {who}"
+        why = "" if step.before else "the file did not exist before this"
+        more = partial(_differs, editing, history, step)
+        for number, (when, what) in enumerate(reversed(step.edits or ((step.time, step.what),))):
+            entries.append(Entry((place, number), f"{_clock(when)}  {what}", more=more, why_not=why, group=group))
+    return entries
+
+
+def _clock(when: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when))
+
+
+def _data_before(history: History, step: Step) -> dict[str, object]:
+    """The dataset as its file was before a step; CannotUndo or DatasetError where that cannot be read."""
+    assert step.before is not None
+    return load(history.content(step.before)).data
+
+
+def _differs(editing: Editing, history: History, step: Step) -> str:
+    """Which items going back would change."""
+    try:
+        if step.before is None or history.kept(step.before).stat().st_size > _COMPARED:
+            return ""
+        names = changed_names(editing.data, json.dumps(_data_before(history, step)))
+    except (CannotEdit, CannotSave, CannotUndo, DatasetError, OSError) as problem:
+        return str(problem)
+    some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"going back changes {_items(len(names))}: {some}" if names else "going back changes no item"
+
+
+COMMANDS: Commands = {"quit": Command(ask_and_leave), "history": Command(show_history, why_no_history)}

@@ -9,9 +9,10 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, count, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -19,6 +20,7 @@ from textual.widget import Widget
 from tui_evals.datasets.discover import STARTER
 from tui_evals.datasets.document import Document, dialect_of_name, load
 from tui_evals.datasets.editing import Editing, Incoming
+from tui_evals.datasets.history import recorded_save
 from tui_evals.datasets.merging import ABSENT, Conflict, Merge, paired
 from tui_evals.datasets.paths import DatasetError, get_at, place_in_words
 from tui_evals.datasets.rows import COLUMNS, header_of, likely_columns
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from tui_evals.datasets.validate import ValidationReport
 
 
+_Done = TypeVar("_Done")
 _FIRST_STEPS = "tab: the expected response · ctrl+s saves · esc, then 3: the evaluators"
 
 
@@ -93,10 +96,10 @@ async def _save_under(desk: Desk, editing: Editing) -> None:
     name = await _ask_name(desk, "save under another name", old.with_name(start), endings)
     if name is None:
         return
-    await asyncio.to_thread(editing.save_as, name)
+    _, unkept = await asyncio.to_thread(_recorded, editing, partial(editing.save_as, name), name)
     desk.workspace.open.pop(old, None)
     desk.workspace.open[editing.document.file] = editing
-    await _after_saving(desk, editing, elsewhere=True)
+    await _after_saving(desk, editing, unkept, elsewhere=True)
 
 
 async def new_dataset(desk: Desk) -> None:
@@ -171,14 +174,24 @@ async def save(desk: Desk) -> None:
         desk.tell(f"{problem}; W saves it under another name", "error")
     else:
         if done is not None:
-            more = f"; the older shape is kept as {done.backup.name}" if done.backup else ""
-            await _after_saving(desk, editing, more)
+            saved, unkept = done
+            more = f"; the older shape is kept as {saved.backup.name}" if saved.backup else ""
+            await _after_saving(desk, editing, f"{more}{unkept}")
 
 
-async def _written(desk: Desk, editing: Editing, write: Callable[..., Saved]) -> Saved | None:
+def _recorded(editing: Editing, write: Callable[[], _Done], file: Path | None = None) -> tuple[_Done, str]:
+    """Save as one step of the history of the file; also says why that could not be kept."""
+    edits = tuple(editing.edits)
+    with recorded_save(file or editing.document.file, edits) as why:
+        done = write()
+    editing.forget_edits(len(edits))
+    return done, f"; its history is not kept: {why[0]}" if why else ""
+
+
+async def _written(desk: Desk, editing: Editing, write: Callable[..., Saved]) -> tuple[Saved, str] | None:
     """Write the file, a read-only one only once that was agreed to; None where it was not."""
     try:
-        return await asyncio.to_thread(write)
+        return await asyncio.to_thread(_recorded, editing, write)
     except ReadOnlyFile:
         name = editing.document.file.name
         agreed = await desk.push_screen_wait(
@@ -187,7 +200,7 @@ async def _written(desk: Desk, editing: Editing, write: Callable[..., Saved]) ->
         if not agreed:
             desk.tell(f"{name} is as it was; W saves your edits under another name", "warn")
             return None
-    return await asyncio.to_thread(write, even_read_only=True)
+    return await asyncio.to_thread(_recorded, editing, partial(write, even_read_only=True))
 
 
 async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
@@ -214,8 +227,8 @@ async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
             desk.workspace.settle()
             desk.post_message(StateChanged())
             desk.tell("read again; u brings your edits back")
-        elif choice == "over" and await _written(desk, editing, editing.overwrite) is not None:
-            await _after_saving(desk, editing)
+        elif choice == "over" and (done := await _written(desk, editing, editing.overwrite)) is not None:
+            await _after_saving(desk, editing, done[1])
     except (CannotSave, ChangedOnDisk, DatasetError) as problem:
         desk.tell(str(problem), "error")
 
