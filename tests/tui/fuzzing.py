@@ -75,7 +75,7 @@ _TEXTS = (
 _SIZES = ((80, 24), (100, 30), (120, 40), (160, 45), (40, 12), (79, 23), (200, 60))
 _SEEN_AT = (80, 60)
 _MOST_ITEMS, _FEW_ITEMS = 24, 8
-_PATIENCE = 90.0
+_PATIENCE = 240.0
 """Seconds for each thing that must come true: enough on a machine that does much else."""
 _START: dict[str, Any] = {
     "schemaVersion": "1.11.0",
