@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from tui_evals.api.battles import Battle, BattleDuel, BattleStopped
     from tui_evals.api.evaluating import aevaluate, estimate, evaluate, resume
     from tui_evals.api.gating import GateResults, GatesNotMet, gate
-    from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests
-    from tui_evals.api.importing import import_from
+    from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests, import_from
     from tui_evals.api.pytest_plugin import Recorder
     from tui_evals.api.recording import Case, cases
-    from tui_evals.api.results import Answer
     from tui_evals.api.run import (
         EveryCallFailed,
         Run,
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
         list_runs,
         rescore,
     )
+    from tui_evals.api.watching import Answer
     from tui_evals.datasets.model import Dataset, Item, Turn
     from tui_evals.datasets.paths import DatasetError
     from tui_evals.evaluators.base import Evaluator, Evidence, Score

@@ -29,11 +29,11 @@ from tui_evals.runs.engine import Engine
 from tui_evals.runs.execution import Terms
 from tui_evals.runs.executors.base import Executor
 from tui_evals.runs.executors.cluster.executor import ClusterExecutor
+from tui_evals.runs.judges import opened
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.start import store_plan
 from tui_evals.runs.status import Status
-from tui_evals.runs.target_opening import opened
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord

@@ -14,7 +14,7 @@ from tests.cli.helpers import asked
 from tests.tui.terminal import Terminal
 from tui_evals.cli.manual import laid_out
 from tui_evals.datasets.discover import STARTER_EVALUATORS, TEMPLATES
-from tui_evals.evaluators.proposals import proposals
+from tui_evals.evaluators.registry import proposals
 from tui_evals.text.manual import pages
 
 pytestmark = pytest.mark.story

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.chat_service import chatting
 from tests.providers import anthropic, speaking
 from tests.tui.terminal import Terminal
-from tui_evals.evaluators.proposals import proposals
+from tui_evals.evaluators.registry import proposals
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.recognizing import Recognized, look_at, missing_field, recognize, session_in

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from tests.tui.terminal import Terminal
-from tui_evals.cli.run.on_change import _next_change, watched_files
+from tui_evals.cli.run.watching import _next_change, watched_files
 
 COMMAND = [sys.executable, "-m", "tui_evals", "run", "--watch"]
 

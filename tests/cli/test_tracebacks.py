@@ -14,7 +14,7 @@ from tests.server import running
 from tests.tui.story import at_the_workbench
 from tui_evals import EveryCallFailed, RunStopped, evaluate
 from tui_evals.store.reader import Reader
-from tui_evals.text.error_text import last_frames
+from tui_evals.text.names import last_frames
 
 BACKEND = """
 def lookup(prompt):

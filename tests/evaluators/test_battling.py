@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.evaluators.helpers import Judge
 from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import CannotJudge
-from tui_evals.evaluators.battling import (
+from tui_evals.evaluators.grading import (
     DEFAULT_CRITERIA,
     BattleAnswer,
     Preference,

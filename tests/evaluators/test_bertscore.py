@@ -10,8 +10,7 @@ from tests.evaluators.helpers import golden, score
 from tests.interop import tiny_bert
 from tui_evals.evaluators import similarity
 from tui_evals.evaluators.base import Evidence, Score, evaluate
-from tui_evals.evaluators.hedging import HedgingLanguage
-from tui_evals.evaluators.similarity import BertScore, BertScoreOptions
+from tui_evals.evaluators.similarity import BertScore, BertScoreOptions, HedgingLanguage
 
 
 class Scorer:

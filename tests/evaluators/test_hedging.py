@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests.evaluators.helpers import golden, score
 from tests.evaluators.tables import each_row
-from tui_evals.evaluators import hedging, similarity
-from tui_evals.evaluators.hedging import DISCLAIMER, HedgingLanguage, find_disclaimers
+from tui_evals.evaluators import similarity
+from tui_evals.evaluators.similarity import DISCLAIMER, HedgingLanguage, find_disclaimers
 
 LEXICAL = {"method": "lexical"}
 
@@ -152,14 +152,14 @@ def test_ten_megabytes(text: str) -> None:
 def test_the_record_says_which_method_ran(
     monkeypatch: pytest.MonkeyPatch, installed: bool, method: str, ran: str
 ) -> None:
-    monkeypatch.setattr(hedging, "find_spec", lambda name: installed and name == "bert_score")
+    monkeypatch.setattr(similarity, "find_spec", lambda name: installed and name == "bert_score")
     monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: Scorer([0.2], [0.1], [0.3]))
     record = score(HedgingLanguage, {"method": method}, response="Rye bread keeps.")
     assert (record.result, record.details["method"]) == ("pass", ran)
 
 
 def test_auto_judges_by_phrases_where_the_model_cannot_be_loaded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hedging, "find_spec", lambda name: name == "bert_score")
+    monkeypatch.setattr(similarity, "find_spec", lambda name: name == "bert_score")
     monkeypatch.setattr(similarity, "load_scorer", lambda model, layers: "the model x cannot be loaded")
     record = score(HedgingLanguage, response="As an AI language model, I cannot say.")
     assert (record.result, record.details["method"]) == ("fail", "lexical")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.evaluators.helpers import score
 from tests.evaluators.tables import each_row
-from tui_evals.evaluators.leaks import PersonalData, Secrets
+from tui_evals.evaluators.safety import PersonalData, Secrets
 
 KEY = "a1B2c3D4e5" * 4
 

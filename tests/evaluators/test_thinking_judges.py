@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.evaluators.helpers import Judge, score
 from tui_evals import Reply, evaluate
 from tui_evals.evaluators.base import CannotJudge, Evaluator, Score
-from tui_evals.evaluators.battling import BattleAnswer, ask_preference
 from tui_evals.evaluators.compliance import Accuracy, Compliance
-from tui_evals.evaluators.grading import Hallucination, QACorrectness, SummaryQuality
+from tui_evals.evaluators.grading import BattleAnswer, Hallucination, QACorrectness, SummaryQuality, ask_preference
 from tui_evals.evaluators.judging import UnreadableReply, spoken_text
 from tui_evals.evaluators.modelgraded import ModelGraded
 from tui_evals.evaluators.retrieval import RetrievalResult

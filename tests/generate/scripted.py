@@ -11,8 +11,8 @@ from tui_evals.generate.asking import Prompts
 from tui_evals.generate.folder import GenerationFolder
 from tui_evals.generate.work import Generation, Models, Options, read_subject
 from tui_evals.runs.asking import PricedTarget
+from tui_evals.runs.judges import opened
 from tui_evals.runs.limits import Budget
-from tui_evals.runs.target_opening import opened
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import TargetConfig
 

@@ -16,6 +16,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.generate import writing
+from tui_evals.generate.asking import is_refusal, read_tests
 from tui_evals.generate.dataset import _merge_edits, build_dataset, dataset_path, write_dataset
 from tui_evals.generate.folder import (
     GenerationFolder,
@@ -31,7 +32,6 @@ from tui_evals.generate.folder import (
     rule_lines,
 )
 from tui_evals.generate.pipeline import BY_NAME, set_results_aside
-from tui_evals.generate.replies import is_refusal, read_tests
 from tui_evals.generate.work import Unbindable, bind_inputs, effective_options, saved_options
 
 PROMPT = "---\ninputs:\n  a:\n    type: string\n  b:\n    type: string\n---\nsystem:\nSay {{a}} and {{b}}.\n"

@@ -16,8 +16,8 @@ from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.base import Evidence, Question, evaluate
 from tui_evals.evaluators.compliance import discover_metrics, metric_evaluator, parse_metric, parse_ok_err
 from tui_evals.generate import reviewing, writing
+from tui_evals.generate.asking import model_slug, read_tests, split_baseline_inputs, tidy_rules
 from tui_evals.generate.folder import Test, chunk_rules, number_rules, parse_rows, rows_text, rule_lines
-from tui_evals.generate.replies import model_slug, read_tests, split_baseline_inputs, tidy_rules
 from tui_evals.generate.work import bind_inputs, effective_options, split_names
 
 SPEECH = """---

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_evals.generate.asking import read_tests
 from tui_evals.generate.folder import Test
-from tui_evals.generate.replies import read_tests
 
 HEADER = ["ruleid", "testid", "expectedoutput", "reasoning", "word", "sentence"]
 ROW = ["2", "1", "NN", "a noun", "aura", "An aura, of mystery"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.hostile.clone import watched
 from tui_evals.cli.main import SECTIONS, cli
-from tui_evals.evaluators.isolation import isolation_kind
+from tui_evals.evaluators.sandbox import isolation_kind
 
 OWN_WORDS = {"demo", "watch"}  # a project of its own elsewhere; and who watches waits for somebody else
 GIVEN = {

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.helpers import Shell
 from tests.hostile.clone import KEY
-from tui_evals.evaluators import isolation, javascript_engine
+from tui_evals.evaluators import javascript_engine, sandbox
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_file_of_code_runs_as_it_was_agreed_to(shell: Shell, folder: Path) -> 
 def test_where_the_engine_cannot_be_isolated_a_clone_asks_first(
     shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
+    monkeypatch.setattr(sandbox, "isolation_kind", lambda: None)
     javascript_engine._engine.end()
     short = {"JavaScript": {"code": "output.length < 9"}}
     for evaluators in (short, {"AtLeast": {"evaluators": short}}):

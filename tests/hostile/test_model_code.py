@@ -18,7 +18,7 @@ import pytest
 from tests.cli.helpers import Shell
 from tests.evaluators.helpers import score
 from tui_evals import evaluate
-from tui_evals.evaluators import isolation, sandbox
+from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import Score
 from tui_evals.evaluators.unit_tests import PythonUnitTests
 from tui_evals.runs.project import load_project
@@ -26,10 +26,10 @@ from tui_evals.runs.start import prepare
 from tui_evals.tui.runs.starting import RunOrder, price_words
 
 AVAILABLE = {
-    "bubblewrap": isolation.isolation_kind() == "bubblewrap",
-    "Landlock": isolation.landlock_works(),
+    "bubblewrap": sandbox.isolation_kind() == "bubblewrap",
+    "Landlock": sandbox.landlock_works(),
 }
-READABLE = isolation.readable_paths()
+READABLE = sandbox.readable_paths()
 CANARY = "sk-canary-0123456789"
 
 
@@ -43,7 +43,7 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if not AVAILABLE[request.param]:
         pytest.skip(f"this machine has no {request.param} that works here")
-    monkeypatch.setattr(isolation, "isolation_kind", lambda: request.param)
+    monkeypatch.setattr(sandbox, "isolation_kind", lambda: request.param)
     return str(request.param)
 
 
@@ -419,7 +419,7 @@ def test_an_approved_evaluator_sees_no_key_either(
 @pytest.fixture
 def unisolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A project that runs code of a model, on a machine that cannot isolate it."""
-    monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
+    monkeypatch.setattr(sandbox, "isolation_kind", lambda: None)
     monkeypatch.setattr("tui_evals.cli.doctor.isolation_kind", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()
@@ -436,24 +436,24 @@ RUN = ("run", "dataset.json", "-t", "python:unisolated_model:reply")
 @pytest.mark.story
 def test_a_run_says_that_it_is_not_isolated_before_it_starts(unisolated: Path, shell: Shell) -> None:
     planned = shell(*RUN, "--plan")
-    assert (planned.code, planned.err) == (0, isolation.NOT_ISOLATED + "\n")
+    assert (planned.code, planned.err) == (0, sandbox.NOT_ISOLATED + "\n")
     done = shell(*RUN)
-    assert done.code == 0 and done.err.startswith(isolation.NOT_ISOLATED)
+    assert done.code == 0 and done.err.startswith(sandbox.NOT_ISOLATED)
     again = shell("rescore", "last")
-    assert again.code == 0 and isolation.NOT_ISOLATED in again.err
-    assert done.err.startswith(isolation.NOT_ISOLATED) and "✓ 1 ✗ 0" in done.out
+    assert again.code == 0 and sandbox.NOT_ISOLATED in again.err
+    assert done.err.startswith(sandbox.NOT_ISOLATED) and "✓ 1 ✗ 0" in done.out
 
 
 def test_a_single_score_says_so_too(unisolated: Path, shell: Shell) -> None:
     options = json.dumps({"test": "assert x == 1"})
     done = shell("score", "PythonUnitTests", "--response", "x = 1", "--options", options, "--json")
-    assert done.err == isolation.NOT_ISOLATED + "\n"
+    assert done.err == sandbox.NOT_ISOLATED + "\n"
     record = json.loads(done.out)
     assert (record["result"], record["details"]["isolation"]) == ("pass", "none")
 
 
 def test_doctor_says_so(unisolated: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isolation.NOT_ISOLATED in shell("doctor").out
+    assert sandbox.NOT_ISOLATED in shell("doctor").out
     monkeypatch.setattr("tui_evals.cli.doctor.isolation_kind", lambda: "Landlock")
     assert "isolated by Landlock" in shell("doctor").out
 
@@ -462,7 +462,7 @@ def test_the_workbench_says_so_in_the_form_of_a_run(unisolated: Path) -> None:
     data = json.loads((unisolated / "dataset.json").read_text())
     order = RunOrder(data, unisolated / "dataset.json", None, {"targets": ["demo"]})
     estimate = prepare(order.request(unisolated), load_project(unisolated)).estimate()
-    assert price_words(estimate) == f"1 call, free. {isolation.NOT_ISOLATED}"
+    assert price_words(estimate) == f"1 call, free. {sandbox.NOT_ISOLATED}"
 
 
 def test_the_library_says_so(unisolated: Path) -> None:
@@ -476,13 +476,13 @@ def test_nothing_is_said_where_no_code_will_run(
 ) -> None:
     monkeypatch.delenv("TUI_EVALS_ALLOW_CODE")
     assert "not isolated" not in shell(*RUN, "--plan").err
-    monkeypatch.setattr(isolation, "isolation_kind", lambda: "Landlock")
+    monkeypatch.setattr(sandbox, "isolation_kind", lambda: "Landlock")
     monkeypatch.setenv("TUI_EVALS_ALLOW_CODE", "1")
     assert "not isolated" not in shell(*RUN, "--plan").err
 
 
 def test_even_without_isolation_no_pass_is_forged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "isolation_kind", lambda: None)
+    monkeypatch.setattr(sandbox, "isolation_kind", lambda: None)
     assert judge(FORGERIES["frames"]).result == "fail"
     assert judge("def double(n): return n * 2").details["isolation"] == "none"
 
@@ -493,7 +493,7 @@ def test_code_that_cannot_be_confined_does_not_run(kind: str, monkeypatch: pytes
     with (child / "lockdown.py").open("a") as file:
         file.write("\n\ndef filter_system_calls(own):\n    raise OSError('no')\n")
     monkeypatch.setattr(sandbox, "CHILD", child)
-    monkeypatch.setattr(isolation, "readable_paths", lambda: (*READABLE, str(child)))
+    monkeypatch.setattr(sandbox, "readable_paths", lambda: (*READABLE, str(child)))
     record = judge("def double(n): return 2 * n")
     assert (record.result, record.details["code"]) == ("error", "evaluatorError")
     assert "did not start" in record.reason

@@ -20,8 +20,17 @@ from tui_evals.imports.promptpex.artefacts import (
     holds_artefacts,
     rows_in,
 )
-from tui_evals.imports.promptpex.items import Items, Tests, written_tests
-from tui_evals.imports.promptpex.runs import differences, evaluators_for, judged_by, keys_for, recording_of, records_of
+from tui_evals.imports.promptpex.runs import (
+    Items,
+    Tests,
+    differences,
+    evaluators_for,
+    judged_by,
+    keys_for,
+    recording_of,
+    records_of,
+    written_tests,
+)
 
 RECORDED = Path(__file__).parent / "promptpex"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_evals.api.importing import import_from
+from tui_evals.api.generating import import_from
 from tui_evals.imports.base import (
     CannotKeep,
     CannotRead,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_evals.imports.losses import Loss, Losses
+from tui_evals.imports.base import Loss, Losses
 
 
 def test_a_loss_says_where_what_and_why() -> None:

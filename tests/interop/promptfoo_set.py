@@ -22,10 +22,10 @@ from tui_evals.evaluators.custom import FOLDER
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.evaluators.trust import Trust
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
 from tui_evals.imports.promptfoo import Configuration, read_config
-from tui_evals.imports.promptfoo.code import inner_name
 from tui_evals.imports.promptfoo.prompts import chat_in
+from tui_evals.imports.promptfoo.values import inner_name
 from tui_evals.runs.prompting import Chat, PromptUnderTest, chat_for, of_dataset
 
 SET = Path(__file__).parents[1] / "imports" / "promptfoo" / "set"

@@ -7,8 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.provenance.canonical import FORM, FORMS, Builder, Statement, canonical, difference, unexpected
-from tui_evals.provenance.chain import BrokenLink, Link, Record, appended, next_previous, read_chain
+from tui_evals.provenance.chain import (
+    FORM,
+    FORMS,
+    BrokenLink,
+    Builder,
+    Link,
+    Record,
+    Statement,
+    appended,
+    canonical,
+    difference,
+    next_previous,
+    read_chain,
+    unexpected,
+)
 from tui_evals.provenance.keys import SIGNING_KEY, fingerprint, is_signed, own_key
 
 ROWS = [(0, 0, "pass", 1.0), (1, 1, "fail", 0.1), (2, 2, "error", None)]

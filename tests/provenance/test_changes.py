@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.provenance.conftest import Store
 from tui_evals.present.provenance import provenance
-from tui_evals.provenance.canonical import FORMS
+from tui_evals.provenance.chain import FORMS
 
 
 def said_lines(store):

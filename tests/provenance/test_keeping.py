@@ -9,7 +9,7 @@ import pytest
 from tests.provenance.conftest import NAMES, fill
 from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.present.provenance import history_lines, provenance
-from tui_evals.provenance.canonical import FORMS
+from tui_evals.provenance.chain import FORMS
 from tui_evals.provenance.keys import KEY_FILE, SIGNING_KEY, TRUSTED_KEYS, own_key
 from tui_evals.store import chains, schema
 from tui_evals.store.database import open_store

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.helpers import new_run
-from tui_evals.runs.item_filter import AboutAnswers, ItemFilter, searched_item
+from tui_evals.runs.selection import AboutAnswers, ItemFilter, searched_item
 from tui_evals.store.database import open_store
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader

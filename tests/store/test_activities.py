@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui_evals.runs.activities import recorded_activity
-from tui_evals.store.activities import (
+from tui_evals.store.battles import (
     activities,
     activity,
     activity_lock,
@@ -16,8 +16,8 @@ from tui_evals.store.activities import (
     plan_activity,
     progress_step,
 )
+from tui_evals.store.connection import StoreError
 from tui_evals.store.database import open_store
-from tui_evals.store.errors import StoreError
 from tui_evals.store.locks import hold, refuse_live_runs
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer

@@ -9,9 +9,8 @@ import pytest
 
 import tui_evals
 from tui_evals.store import schema
-from tui_evals.store.connection import open_database
+from tui_evals.store.connection import StoreError, open_database
 from tui_evals.store.database import connect, open_store
-from tui_evals.store.errors import StoreError
 from tui_evals.store.schema import NEWEST, schema_digest, schema_findings
 
 

@@ -7,7 +7,7 @@ import pytest
 from tui_evals.present.transcripts import text_lines, transcript_lines
 from tui_evals.runs.asking import cache_key
 from tui_evals.runs.prompting import messages_of_answer
-from tui_evals.store.errors import StoreError
+from tui_evals.store.connection import StoreError
 from tui_evals.store.records import AnswerRecord, answer_steps, step_count, transcript_of
 from tui_evals.store.rows import answer_record, body_of
 from tui_evals.targets.answers import settled_reply

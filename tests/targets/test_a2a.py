@@ -7,7 +7,7 @@ import pytest
 
 from tests.a2a_agent import GARBLED, KEY, running, seen
 from tests.cli.helpers import Shell
-from tui_evals.runs.target_opening import price_for
+from tui_evals.runs.judges import price_for
 from tui_evals.targets.a2a import Agent
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError
 from tui_evals.targets.config import load_settings

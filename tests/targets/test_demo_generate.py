@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.evaluators.compliance import parse_ok_err
-from tui_evals.generate.asking import PROMPT_NAMES, Prompts, shipped_prompt
-from tui_evals.generate.replies import is_refusal, read_tests, split_baseline_inputs, tidy_rules
+from tui_evals.generate.asking import (
+    PROMPT_NAMES,
+    Prompts,
+    is_refusal,
+    read_tests,
+    shipped_prompt,
+    split_baseline_inputs,
+    tidy_rules,
+)
 from tui_evals.generate.work import Options, PromptInput, read_subject
 from tui_evals.generate.writing import describe_inputs
 from tui_evals.targets.base import Request, TargetConfig

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cli.helpers import Shell
 from tests.server import running
-from tui_evals.runs.target_opening import price_for
+from tui_evals.runs.judges import price_for
 from tui_evals.targets.base import ConfigurationError, Request, TargetConfig, TargetError, Usage
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.openai import OpenAI

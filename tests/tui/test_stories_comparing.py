@@ -9,9 +9,8 @@ from tests.store.helpers import judged, new_run, said
 from tests.tui.hostile import BYTES, FORBIDDEN, MARKUP, STRANGE
 from tests.tui.stored_runs import add_run, fresh
 from tests.tui.story import at_the_workbench, configure
-from tui_evals.store.activities import activities
 from tui_evals.store.baselines import baselines, set_baseline
-from tui_evals.store.battles import battles, bouts
+from tui_evals.store.battles import activities, battles, bouts
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer

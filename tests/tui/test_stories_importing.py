@@ -9,8 +9,7 @@ from rich.cells import cell_len
 
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
-from tui_evals.imports.base import ImportResult
-from tui_evals.imports.losses import Loss
+from tui_evals.imports.base import ImportResult, Loss
 from tui_evals.tui import importing
 from tui_evals.tui.importing import problem_text, result_rows, why_no_source
 from tui_evals.tui.rows import row_text

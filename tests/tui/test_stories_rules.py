@@ -10,7 +10,7 @@ from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, ruled_project
 from tests.tui.stored_runs import fresh
 from tests.tui.story import at_the_workbench
-from tui_evals.store.activities import activities
+from tui_evals.store.battles import activities
 from tui_evals.store.reader import Reader
 from tui_evals.tui.rules.screen import RegenerationForm, RulesScreen
 from tui_evals.tui.runs.starting import RunForm

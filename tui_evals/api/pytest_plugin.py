@@ -23,9 +23,10 @@ import pytest
 from tui_evals.runs.gate_options import OPTIONS, GateOption, gates_of
 
 if TYPE_CHECKING:
-    from .pytest_runs import ClosingLine, SessionRuns
+    from tui_evals.api.recording import ClosingLine, SessionRuns
+    from tui_evals.api.watching import Answer
+
     from .recording import Case
-    from .results import Answer
     from .run import Run
 
 _SUFFIXES = (".json", ".jsonl", ".csv")
@@ -166,7 +167,7 @@ def _is_worker(config: pytest.Config) -> bool:
 
 def _runs(config: pytest.Config) -> SessionRuns:
     """The runs of the session."""
-    from .pytest_runs import SessionRuns, SessionTerms
+    from tui_evals.api.recording import SessionRuns, SessionTerms
 
     option = config.getoption
     terms = SessionTerms(
@@ -213,12 +214,12 @@ def _recorded_answers_meet_gates(config: pytest.Config) -> bool:
     """Whether every run of answers that tests recorded meets the gates; their tables are kept for the end."""
     folder, gates, met = config.stash.get(_SHARED, None), _gates(config), True
     for answers in folder.glob("*.answers") if folder is not None and gates else ():
+        from tui_evals.api.recording import read_note
         from tui_evals.present.gates import gate_lines
         from tui_evals.runs.errors import CannotPlan
         from tui_evals.text.safe import safe
 
         from .gating import gate
-        from .pytest_runs import read_note
 
         if note := read_note(answers.with_suffix(".json")):
             try:

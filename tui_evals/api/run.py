@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_evals.api.watching import Answer, answer_of, frame_of
 from tui_evals.compare.runs import read_comparison
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence
 from tui_evals.datasets.discover import project_root
@@ -44,7 +45,7 @@ from .arguments import (
     target_list,
 )
 from .battles import Battle, fight_battle
-from .results import Answer, answer_of, frame_of
+from .watching import Answer, answer_of, frame_of
 from .watching import wait_for
 
 Library = Literal["pandas", "polars"]

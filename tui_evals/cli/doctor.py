@@ -17,7 +17,7 @@ from typing import Literal
 
 from tui_evals.cli.output import say, say_json
 from tui_evals.datasets.discover import find_dataset, project_root
-from tui_evals.evaluators.isolation import NOT_ISOLATED, isolation_kind
+from tui_evals.evaluators.sandbox import NOT_ISOLATED, isolation_kind
 from tui_evals.files import check_private
 from tui_evals.present.stores import store_standing
 from tui_evals.runs.project import place_of_store

@@ -34,7 +34,7 @@ from tui_evals.project_files import read_head
 from tui_evals.runs.approving import agree, agreed_permissions, find_typed, missing_store, permission_request
 from tui_evals.runs.experiments import experiment_files, is_experiment
 from tui_evals.runs.project import Project, load_project, store_note
-from tui_evals.store.errors import MissingSnapshot
+from tui_evals.store.connection import MissingSnapshot
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import Settings, find_target
 from tui_evals.targets.permissions import Permission

@@ -40,7 +40,7 @@ from tui_evals.compare.sides import (
 from tui_evals.figures import Figure
 from tui_evals.garbage import garbage_collection_paused
 from tui_evals.light_records import dataclass
-from tui_evals.store.calls import Spent
+from tui_evals.store.ledger import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 from tui_evals.store.rows import JudgedBy

@@ -13,8 +13,8 @@ from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from tui_evals.light_records import dataclass
-from tui_evals.store.calls import Spent
 from tui_evals.store.figures import ComparedFields, JudgedFields
+from tui_evals.store.ledger import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references

@@ -14,8 +14,17 @@ from typing import Any, Literal, cast
 
 from tui_evals.datasets import rows
 from tui_evals.datasets.companion import read_companion
-from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, LineError, Path, Problem
-from tui_evals.datasets.yaml_lines import Places, line_in, places_in
+from tui_evals.datasets.paths import (
+    CURRENT_VERSION,
+    DatasetError,
+    Layout,
+    LineError,
+    Path,
+    Places,
+    Problem,
+    line_in,
+    places_in,
+)
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text import strictjson

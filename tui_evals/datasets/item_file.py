@@ -8,7 +8,17 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from tui_evals.datasets.paths import CannotEdit, Problem, get_at, path_text, pretty_json, same_data
+from tui_evals.datasets.paths import (
+    CannotEdit,
+    Places,
+    Problem,
+    get_at,
+    line_in,
+    path_text,
+    places_in,
+    pretty_json,
+    same_data,
+)
 from tui_evals.light_records import dataclass
 from tui_evals.text.safe import safe_line
 from tui_evals.text.yamls import YamlError, load_mapping, write_yaml
@@ -16,7 +26,6 @@ from tui_evals.text.yamls import YamlError, load_mapping, write_yaml
 from .document import Document
 from .portable import Catalogue
 from .validate import validate
-from .yaml_lines import Places, line_in, places_in
 
 _HELP = (
     "# Save and quit the editor to apply your changes. A text of several lines is indented below |.",

@@ -1,4 +1,4 @@
-"""Values of a dataset by path, in its data and in the JSON text, and problems that name their place."""
+"""Values of a dataset by path, in its data and in the text of JSON or YAML, and problems that name their place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from operator import is_
@@ -491,3 +491,52 @@ def place_in_words(path: Path) -> str:
         else:
             words.append(part)
     return ", ".join(words) or "the dataset"
+
+
+@dataclass(frozen=True, slots=True)
+class YamlPlace:
+    """The line of a value (of its key, if it has one) and the line on which its text starts."""
+
+    line: int
+    text: int
+    column: int = 1
+
+
+Places = Mapping[Path, YamlPlace]
+
+
+def places_in(text: str) -> Places:
+    """The places of all values of a text that `load_mapping` has read before."""
+    from ruamel.yaml import YAML
+
+    events: Iterator[Any] = YAML(typ="safe", pure=True, plug_ins=[]).parse(text.removeprefix("\ufeff"))
+    places: dict[Path, YamlPlace] = {}
+    for event in events:
+        if _event_kind(event) not in ("StreamStart", "DocumentStart", "DocumentEnd", "StreamEnd"):
+            _record_places(event, events, (), event.start_mark, places)
+    return places
+
+
+def line_in(places: Places, path: Path) -> int:
+    """The line of a value, or of the nearest one around it where there is none."""
+    while path and path not in places:
+        path = path[:-1]
+    return places[path].line if path in places else 1
+
+
+def _event_kind(event: Any) -> str:
+    return type(event).__name__.removesuffix("Event")
+
+
+def _record_places(event: Any, events: Iterator[Any], path: Path, mark: Any, places: dict[Path, YamlPlace]) -> None:
+    start = event.start_mark.line + 1
+    text = start + 1 if getattr(event, "style", None) in ("|", ">") else start
+    places[path] = YamlPlace(mark.line + 1, text, mark.column + 1)
+    if _event_kind(event) == "MappingStart":
+        while _event_kind(key := next(events)) != "MappingEnd":
+            _record_places(next(events), events, (*path, key.value), key.start_mark, places)
+    elif _event_kind(event) == "SequenceStart":
+        number = 0
+        while _event_kind(item := next(events)) != "SequenceEnd":
+            _record_places(item, events, (*path, number), item.start_mark, places)
+            number += 1

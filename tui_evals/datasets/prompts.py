@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from tui_evals.datasets.discover import project_of
-from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.datasets.paths import DatasetError, Places, Problem, line_in, places_in
 from tui_evals.datasets.paths import Path as Place
 from tui_evals.project_files import read_text
 from tui_evals.text.chats import Prompty, PromptyError, Section, parse_prompty
@@ -21,7 +21,6 @@ from tui_evals.text.yamls import YamlError, load_mapping
 
 from .document import Document
 from .validate import problem_of, with_lines
-from .yaml_lines import Places, line_in, places_in
 
 GITHUB_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 PROVIDER = "github:"

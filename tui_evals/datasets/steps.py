@@ -19,9 +19,8 @@ from tui_evals.datasets.paths import (
     unit_at,
     with_field,
 )
+from tui_evals.datasets.resolve import SYSTEM_DEFAULTS
 from tui_evals.text.names import did_you_mean
-
-from .resolve import SYSTEM_DEFAULTS
 
 DEFAULTS: Path = ("default_evaluators",)
 

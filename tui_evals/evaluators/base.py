@@ -16,9 +16,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
-from tui_evals.text.error_text import last_frames
 from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.text.model_output import ENDINGS, Choice, ending_word
+from tui_evals.text.names import last_frames
 from tui_evals.text.strictjson import PathError, find_by_path
 from tui_evals.transcript import Transcript
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError, model_validator
 
+from tui_evals.evaluators import sandbox
 from tui_evals.text.names import did_you_mean
 
-from . import isolation
 from .base import Evaluator, Evidence, JudgedOptions, NoValueToJudge, Score, evaluate
 from .javascript_engine import (
     NOT_ISOLATED,
@@ -60,7 +60,7 @@ class JavaScript(Evaluator):
     @classmethod
     def caution(cls) -> str | None:
         """Nothing isolates the engine here."""
-        return NOT_ISOLATED if isolation.isolation_kind() is None else None
+        return NOT_ISOLATED if sandbox.isolation_kind() is None else None
 
     def obstacle(self) -> str | None:
         """The engine is not installed."""
@@ -145,7 +145,7 @@ class Transformed(Evaluator):
     @classmethod
     def caution(cls) -> str | None:
         """Nothing isolates the engine here."""
-        return NOT_ISOLATED if isolation.isolation_kind() is None else None
+        return NOT_ISOLATED if sandbox.isolation_kind() is None else None
 
     def obstacle(self) -> str | None:
         """The engine is not installed."""

@@ -24,10 +24,10 @@ from typing import Any
 
 from pydantic import Field
 
+from tui_evals.evaluators import sandbox
 from tui_evals.interpreter import python_command
 from tui_evals.light_records import dataclass
 
-from . import isolation
 from .base import (
     CannotJudge,
     Evidence,
@@ -197,17 +197,17 @@ class _Engine:
         return None
 
     def _started(self) -> socket.socket:
-        isolation.hide_this_process()
+        sandbox.hide_this_process()
         self._folder = tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True)
         folder = Path(self._folder.name).resolve()
         self._link, child_end = socket.socketpair()
         self._owner = os.getpid()
-        options = {"isolation": isolation.isolation_kind(), "readable": isolation.readable_paths()}
+        options = {"isolation": sandbox.isolation_kind(), "readable": sandbox.readable_paths()}
         channel = child_end.fileno()
         words = ("-B", "-X", "utf8", "-c", _BEGIN, str(_CHILD), str(channel), json.dumps(options))
         with child_end:
             self._process = subprocess.Popen(
-                [*isolation.launcher(folder, approved=False), *python_command(*words, isolated=True)],
+                [*sandbox.launcher(folder, approved=False), *python_command(*words, isolated=True)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -2,7 +2,7 @@
 
 A loop, a crash, a flood of output or a memory hog ends its own process and becomes a record. The process sees no
 environment but an allow-list (so no key), no terminal and an empty folder. Code of models is isolated from files,
-network and processes as far as this machine can (`isolation.py`); code that the user approved has the user's files and
+network and processes by what this machine has: bubblewrap, Landlock or nothing; code that the user approved has the user's files and
 network, but no view of other processes, whose environments hold keys.
 """
 
@@ -11,22 +11,110 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 from weakref import WeakKeyDictionary
 
+from tui_evals.evaluators.base import CannotJudge
 from tui_evals.interpreter import python_command
 from tui_evals.light_records import dataclass
 
-from . import isolation
-from .base import CannotJudge
+IsolationKind = Literal["bubblewrap", "Landlock"]
+
+_SYSTEM = (
+    *("/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"),
+)
+_PROBE_SECONDS = 10.0
+
+NOT_ISOLATED = (
+    "not isolated: this machine has neither a bubblewrap nor a Landlock that works, so code of models runs with your "
+    "files, your network and your processes within its reach; install bubblewrap, or use a container without keys"
+)
+
+
+@cache
+def isolation_kind() -> IsolationKind | None:
+    """How code of models is isolated here; None where it is not."""
+    if _bubblewrap_works():
+        return "bubblewrap"
+    return "Landlock" if landlock_works() else None
+
+
+def landlock_works() -> bool:
+    """Whether this kernel restricts files and filters system calls for those who ask it to."""
+    from .child import lockdown
+
+    return lockdown.has_seccomp() and lockdown.landlock_version() > 0
+
+
+def readable_paths() -> tuple[str, ...]:
+    """What an interpreter needs to read, outermost first."""
+    interpreter = Path(python_command()[0]).resolve().parent
+    prefixes = (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix, str(interpreter))
+    package = str(Path(__file__).with_name("child"))
+    return tuple(sorted({*_SYSTEM, *prefixes, package}, key=len))
+
+
+def launcher(folder: Path, *, approved: bool) -> Sequence[str]:
+    """What to put before the command that runs in this folder; code the user approved keeps files and network."""
+    program = _installed_bubblewrap() if isolation_kind() == "bubblewrap" else None
+    return _bubblewrap(program, folder, approved=approved) if program else ()
+
+
+def hide_this_process() -> None:
+    """Keep the keys of this process from other processes of the same user, while code is allowed to run."""
+    from .child import lockdown
+
+    lockdown.hide_from_others()
+
+
+def _installed_bubblewrap() -> str | None:
+    """Where bubblewrap is, unless that is the folder one happens to stand in."""
+    program = shutil.which("bwrap") if sys.platform == "linux" else None
+    return program if program is not None and os.path.isabs(program) else None
+
+
+def _bubblewrap(program: str, folder: Path, *, approved: bool) -> list[str]:
+    ends = ["--chdir", str(folder), "--"]
+    if approved:
+        walls = ["--unshare-pid", "--cap-drop", "CAP_SYS_ADMIN", "--cap-drop", "CAP_SYS_PTRACE", "--die-with-parent"]
+        return [program, *walls, "--dev-bind", "/", "/", "--proc", "/proc", *ends]
+    binds = [part for path in readable_paths() for part in ("--ro-bind-try", path, path)]
+    walls = ["--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--hostname", "sandbox"]
+    closed = ["--remount-ro", "/", "--remount-ro", "/dev"]
+    return [program, *walls, *binds, "--dev", "/dev", "--bind", str(folder), str(folder), *closed, *ends]
+
+
+@cache
+def _bubblewrap_works() -> bool:
+    """Whether there is a bubblewrap that may make namespaces and start this Python in them."""
+    program = _installed_bubblewrap()
+    if program is None:
+        return False
+    folder = Path(os.devnull).parent
+    for approved in (False, True):
+        command = [*_bubblewrap(program, folder, approved=approved), *python_command("-S", "-c", "", isolated=True)]
+        if not approved:
+            bind = command.index("--bind")
+            del command[bind : bind + 3]
+        try:
+            if subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, env={}).returncode:
+                return False
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+    return True
+
 
 CHILD = Path(__file__).with_name("child")
 # Imports the child's package alone: nothing else of ours is there to be read.
@@ -64,7 +152,7 @@ async def run_job(
     job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: AnswerQuestion | None = None
 ) -> tuple[dict[str, Any], str]:
     """The result of a job run next to these files, and the end of what it printed; `answer` serves its questions."""
-    isolation.hide_this_process()
+    hide_this_process()
     with tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         _write_files(folder, files)
@@ -186,11 +274,11 @@ async def _start_child(
 ) -> asyncio.subprocess.Process:
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     channel = child_end.fileno()
-    how = await asyncio.to_thread(isolation.isolation_kind)
-    options = {"kind": kind, "isolation": how, "readable": isolation.readable_paths()}
+    how = await asyncio.to_thread(isolation_kind)
+    options = {"kind": kind, "isolation": how, "readable": readable_paths()}
     arguments = (str(CHILD), str(channel), json.dumps(options))
     return await asyncio.create_subprocess_exec(
-        *isolation.launcher(folder, approved=kind == "custom"),
+        *launcher(folder, approved=kind == "custom"),
         *python_command("-B", "-u", "-X", "utf8", "-c", _BEGIN, *arguments, isolated=True),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=printed,
@@ -232,7 +320,7 @@ def _printed_end(printed: IO[bytes], folder: Path) -> str:
 
 
 def _exit_text(code: int | None) -> str:
-    if code is not None and code > 128 and isolation.isolation_kind() == "bubblewrap":
+    if code is not None and code > 128 and isolation_kind() == "bubblewrap":
         code = 128 - code  # which tells the signal of what it ran like a shell
     if code is None or code >= 0:
         return f"exit code {code}"

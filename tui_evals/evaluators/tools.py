@@ -328,7 +328,9 @@ class ValidToolCallsOptions(Options):
                 form = '{"type": "function", "function": {"name": "search", "parameters": {}}}'
                 raise ValueError(f"tool {number} has no name; write it as {form}")
             if schema is not None:
-                from .json_schema import check_schema  # its library takes a twentieth of a run's start
+                from tui_evals.evaluators.structured import (
+                    check_schema,  # its library takes a twentieth of a run's start
+                )
 
                 check_schema(schema)
         return tools
@@ -403,7 +405,7 @@ class ValidToolCalls(Evaluator):
         schema = offered[call.name]
         if schema is None:
             return None
-        from .json_schema import SchemaValidator, check_schema
+        from tui_evals.evaluators.structured import SchemaValidator, check_schema
 
         try:
             check_schema(schema)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.evaluators import sandbox
 from tui_evals.project_files import RefusedFile, read_text
 
-from . import isolation, sandbox
 from .base import Evaluator, Evidence, Misconfigured, Options, Score, error_score, verdict_score
 
 ALLOW_CODE_VARIABLE = "TUI_EVALS_ALLOW_CODE"
@@ -65,7 +65,7 @@ class PythonUnitTests(Evaluator):
     @classmethod
     def caution(cls) -> str | None:
         """A warning if the code will run without isolation."""
-        return isolation.NOT_ISOLATED if cls.is_allowed() and isolation.isolation_kind() is None else None
+        return sandbox.NOT_ISOLATED if cls.is_allowed() and sandbox.isolation_kind() is None else None
 
     def obstacle(self) -> str | None:
         """Why it cannot judge: running code is not allowed."""

@@ -22,7 +22,7 @@ from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.executors.base import Stopped
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.store_trouble import Storing
-from tui_evals.store.activities import Order
+from tui_evals.store.battles import Order
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StoreWait
 from tui_evals.store.writer import Writer

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.prompts import PARAMETERS, github_text
+from tui_evals.generate.asking import model_slug
 from tui_evals.generate.folder import Test, Truth
-from tui_evals.generate.replies import model_slug
 from tui_evals.generate.reviewing import BAD_SCORE
 from tui_evals.generate.work import ONLY_INPUT, Subject, Unbindable, bind_inputs
 from tui_evals.light_records import dataclass

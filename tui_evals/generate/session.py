@@ -20,10 +20,10 @@ from tui_evals.generate.work import Models, Subject
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.engine import STOPPED
+from tui_evals.runs.judges import calls_at_once, items_of, judge_label, opened
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.status import GENERATION
 from tui_evals.runs.store_trouble import Storing
-from tui_evals.runs.target_opening import calls_at_once, items_of, judge_label, opened
 from tui_evals.store.database import StoreError
 from tui_evals.store.locks import alive, hold, run_lock
 from tui_evals.store.reader import Reader

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.datasets.prompts import FrontMatter, Scenario, load_prompt, prompt_name
-from tui_evals.generate.asking import CannotGenerate, Messages, ModelAsker, Prompts
+from tui_evals.generate.asking import CannotGenerate, Messages, ModelAsker, Prompts, is_refusal
 from tui_evals.generate.folder import (
     GenerationFolder,
     Rule,
@@ -27,7 +27,6 @@ from tui_evals.generate.folder import (
     rule_lines,
     short_hash,
 )
-from tui_evals.generate.replies import is_refusal
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.runs.asking import PricedTarget

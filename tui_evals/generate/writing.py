@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tui_evals.datasets.prompts import Scenario
-from tui_evals.generate.asking import CannotGenerate, Messages
-from tui_evals.generate.folder import Rule, Test, chunk_rules, rows_text, rule_lines, test_uid
-from tui_evals.generate.replies import (
+from tui_evals.generate.asking import (
     FIXED,
+    CannotGenerate,
+    Messages,
     ParsedTests,
     is_refusal,
     read_tests,
@@ -19,6 +19,7 @@ from tui_evals.generate.replies import (
     strip_fence,
     tidy_rules,
 )
+from tui_evals.generate.folder import Rule, Test, chunk_rules, rows_text, rule_lines, test_uid
 from tui_evals.generate.work import CREATIVE, MAX_RULES, Generation, PromptInput, make_each
 from tui_evals.light_records import dataclass
 from tui_evals.text.safe import csv_line

@@ -11,13 +11,13 @@ from typing import Any, get_args
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text.measures import counted
 
-from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 from .results import BY
 

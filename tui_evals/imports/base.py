@@ -1,4 +1,4 @@
-"""What an importer is: what it is asked, what it hands back, and the errors that end an import."""
+"""What an importer is: what it is asked, what it hands back, what it lost of a file, and the errors that end an import."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tui_evals.datasets.discover import make_project
 from tui_evals.files import CannotSave
+from tui_evals.imports.recording import Recording
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import RefusedFile, real_path
 from tui_evals.store.database import StoreError, open_store
@@ -23,8 +24,77 @@ from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
 
-from .losses import Loss
-from .recording import Recording
+Kind = Literal["carried", "changed", "left out"]
+KINDS: tuple[Kind, ...] = ("left out", "changed", "carried")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One part and its fate; `where` is a file with its line, or a path in a document."""
+
+    kind: Kind
+    what: str
+    where: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.kind}: {self.what}" + (f" ({self.why})" if self.why else "")
+
+
+@dataclass(slots=True)
+class Losses:
+    """The entries of one import or export, in the order they were met; the same one is kept once."""
+
+    entries: list[Loss] = field(default_factory=list)
+    assertions: dict[object, bool] = field(default_factory=dict, compare=False)
+    """Every assertion of the source, by its place, and whether it judges here as it does there."""
+    _known: set[Loss] = field(default_factory=set, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Know the entries it starts with."""
+        self._known.update(self.entries)
+
+    def carried(self, what: str, where: str = "", why: str = "") -> None:
+        """Note a part that means the same here."""
+        self._add(Loss("carried", what, where, why))
+
+    def changed(self, what: str, where: str = "", why: str = "") -> None:
+        """Note a part that was brought over with another meaning or shape."""
+        self._add(Loss("changed", what, where, why))
+
+    def left_out(self, what: str, where: str = "", why: str = "") -> None:
+        """Note a part that has no equal and was not brought over."""
+        self._add(Loss("left out", what, where, why))
+
+    def extend(self, other: Losses) -> None:
+        """Note everything another report holds."""
+        for entry in other.entries:
+            self._add(entry)
+
+    def judges(self, place: object, told: Losses) -> None:
+        """Take in what was noted of one assertion, and whether anything of it was changed or left out."""
+        self.extend(told)
+        same = all(entry.kind == "carried" for entry in told.entries)
+        self.assertions[place] = same and self.assertions.get(place, True)
+
+    def of(self, kind: Kind) -> Iterator[Loss]:
+        """The entries of one kind, in the order they were met."""
+        return (entry for entry in self.entries if entry.kind == kind)
+
+    def ordered(self) -> list[Loss]:
+        """What was left out, then what was changed, then what was carried."""
+        return [entry for kind in KINDS for entry in self.of(kind)]
+
+    def sentences(self) -> list[str]:
+        """The report as lines, in that order."""
+        return [str(entry) for entry in self.ordered()]
+
+    def _add(self, entry: Loss) -> None:
+        if entry not in self._known:
+            self._known.add(entry)
+            self.entries.append(entry)
+
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
 

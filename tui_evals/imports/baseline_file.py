@@ -20,6 +20,7 @@ from tui_evals.datasets.discover import BASELINE
 from tui_evals.datasets.document import Document, as_document, load
 from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.paths import DatasetError
+from tui_evals.imports.base import Losses
 from tui_evals.present.figures import figure_data
 from tui_evals.present.runs import column_names
 from tui_evals.project_files import read_head
@@ -34,7 +35,6 @@ from tui_evals.text.strictjson import JsonError, loads
 
 from .base import CannotRead, Importer, ImportRequest
 from .keeping import keep_run, text_of
-from .losses import Losses
 from .recording import RecordedAnswer, Recording, digest_of
 
 FORMAT = "tui-evals baseline 1"

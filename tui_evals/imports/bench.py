@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import DatasetError, Layout, Problem
 from tui_evals.evaluators.registry import Registry, built_in
+from tui_evals.imports.base import Losses
 from tui_evals.project_files import read_text
 from tui_evals.runs import suite_runs
 from tui_evals.runs import suites as suite
@@ -47,7 +48,6 @@ from .base import (
     WrongOptions,
 )
 from .keeping import verdict_counts
-from .losses import Losses
 from .recording import (
     RecordedAnswer,
     Recording,

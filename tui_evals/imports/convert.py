@@ -11,9 +11,9 @@ from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.paths import pretty_json
 from tui_evals.datasets.prompts import load_prompt, prompt_of
 from tui_evals.datasets.validate import runevals_refusal
+from tui_evals.imports.base import Losses
 
 from . import foundry, m365, promptfoo
-from .losses import Losses
 
 
 def converted(

@@ -9,11 +9,11 @@ from tui_evals.datasets.discover import ENDINGS
 from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset, with_lines
+from tui_evals.imports.base import Losses
 
 from . import m365
 from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult, WrongOptions, shown
 from .keeping import keep_dataset, run_command
-from .losses import Losses
 
 _HELD = (
     "what extensions.tui_evals holds has no effect. This writes a dataset in which it has:\n"

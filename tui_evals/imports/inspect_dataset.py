@@ -19,6 +19,7 @@ from tui_evals.datasets.attachments import CannotAttach, read_attachment
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, Problem
 from tui_evals.datasets.rows import header_of
 from tui_evals.datasets.validate import problem_of
+from tui_evals.imports.base import Losses
 from tui_evals.imports.inspect.samples import Sample, finite, item_of
 from tui_evals.project_files import read_head
 from tui_evals.text import strictjson
@@ -26,7 +27,6 @@ from tui_evals.text.measures import counted
 
 from .base import Importer, ImportRequest, ImportResult
 from .keeping import json_in, keep_dataset, text_of
-from .losses import Losses
 
 Data = dict[str, Any]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_head
 from tui_evals.runs.status import Status
@@ -16,7 +17,6 @@ from tui_evals.store.records import AnswerRecord, ScoreRecord
 from .answer_lines import AnswerLine, recording_of_lines
 from .base import Importer
 from .keeping import keep_run, text_of
-from .losses import Losses
 from .recording import Recording
 
 _KEY = "verdict"

@@ -20,6 +20,7 @@ from tui_evals.datasets.validate import parse_dataset, validate
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
 from tui_evals.files import make_folder, write_atomically
+from tui_evals.imports.base import Losses
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.runs.readiness import with_run_problems
 from tui_evals.runs.scoring import FORMAT_KEY
@@ -40,7 +41,6 @@ from .base import (
     WrongSettings,
     shown,
 )
-from .losses import Losses
 from .recording import Recording, gives_verdict, recorded_run, store_recording
 
 LARGEST = 2**30

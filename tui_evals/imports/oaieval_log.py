@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_head
 from tui_evals.reports.oaieval import AUTHOR
@@ -22,7 +23,6 @@ from tui_evals.text.measures import counted
 
 from .base import Importer
 from .keeping import keep_run, text_of
-from .losses import Losses
 from .recording import RecordedAnswer, Recording, digest_of
 
 BY = "OpenAI Evals"

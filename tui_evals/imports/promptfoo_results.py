@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.evaluators.left_out import LEFT_OUT
-from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult
+from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, Losses
 from tui_evals.imports.keeping import json_in, keep_run, keep_runs
-from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.importer import SO_FAR, Configuration, conversation_of, is_conversation, read_source
 from tui_evals.imports.promptfoo.prompts import chat_in, model_of
+from tui_evals.imports.promptfoo.values import Seen
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.project_files import read_head
 from tui_evals.runs.prompting import PromptUnderTest
@@ -27,7 +27,6 @@ from tui_evals.text.measures import counted
 
 from .promptfoo.asserts import Asserts, Judged, Version, label_of, unweighted, version_of
 from .promptfoo.cases import TRANSFORMS
-from .promptfoo.code import Seen
 from .promptfoo.files import Source, Spot
 from .promptfoo.values import Values, literal
 

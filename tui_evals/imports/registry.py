@@ -12,6 +12,7 @@ from tui_evals.datasets.companion import companion_of, read_companion
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.files import CannotSave
+from tui_evals.imports.base import Losses
 from tui_evals.plugins import Plugins, declared, installed
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
@@ -32,7 +33,6 @@ from .base import (
     WrongSettings,
 )
 from .keeping import cannot_run, keep_dataset, keep_run, keep_runs, text_of
-from .losses import Losses
 from .recording import Recording
 from .whole_run import WholeRuns, whole_runs_of
 

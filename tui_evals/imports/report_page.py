@@ -9,11 +9,11 @@ import zlib
 from pathlib import Path
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.imports.base import Losses
 from tui_evals.project_files import read_bytes
 
 from .base import Importer
 from .keeping import LARGEST, keep_run, text_of
-from .losses import Losses
 from .recording import Recording
 from .results_jsonl import read_lines
 

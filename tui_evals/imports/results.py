@@ -18,6 +18,7 @@ from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, with_lines
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.reports.results import TRANSCRIPT
 from tui_evals.runs.prompting import PromptUnderTest, of_dataset
@@ -30,7 +31,6 @@ from tui_evals.transcript import from_json
 
 from .base import Importer
 from .keeping import keep_run
-from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, chat_before, digest_of
 
 COLUMN, TOGETHER, SKIPPED, REST = "tui_evals_run", "tui_evals_together", "tui_evals_skipped", "tui_evals_answer"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.imports.base import Losses
 from tui_evals.project_files import read_head
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
@@ -19,7 +20,6 @@ from tui_evals.text.safe import escape_formula
 from .answer_lines import AnswerLine, recording_of_lines
 from .base import Importer
 from .keeping import keep_run, text_of
-from .losses import Losses
 from .recording import Recording
 
 _HEAD = "kind,item,thread,turn,target,"

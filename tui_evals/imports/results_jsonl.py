@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tui_evals.datasets.paths import DatasetError, Problem
+from tui_evals.imports.base import Losses
 from tui_evals.project_files import read_head
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.text import strictjson
@@ -18,7 +19,6 @@ from tui_evals.transcript import Transcript, from_json
 from .answer_lines import AnswerLine, recording_of_lines
 from .base import Importer, ImportRequest, ImportResult
 from .keeping import keep_run, keep_runs, text_of
-from .losses import Losses
 from .recording import Recording
 
 _MARKS = ('"run":', '"item":', '"turn":', '"target":', '"scores":')

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem
+from tui_evals.imports.base import Losses
 from tui_evals.project_files import read_bytes, read_head
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.spans import Span, question_of_spans, spans_of_json, spans_of_otlp, transcript_of_spans
@@ -26,7 +27,6 @@ from tui_evals.transcript import Call, Transcript, answer_text, from_json, parts
 
 from .base import CannotRead, Importer, ImportOptions, ImportRequest, ImportResult
 from .keeping import LARGEST, keep_run
-from .losses import Losses
 from .recording import RecordedAnswer, Recording, digest_of
 
 BY = "traces"

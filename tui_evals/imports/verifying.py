@@ -23,13 +23,12 @@ from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
 from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import missing_permissions
 from tui_evals.runs.errors import CannotPlan
-from tui_evals.runs.judges import Judges, judge_configs, needed_judges, with_embedder
+from tui_evals.runs.judges import Judges, judge_configs, needed_judges, opened, with_embedder
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import of_dataset
 from tui_evals.runs.scoring import FORMAT_KEY, evidence_for, form_record, recorded
-from tui_evals.runs.target_opening import opened
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Wait
 from tui_evals.targets.config import find_target
 from tui_evals.targets.permissions import Permission

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from tui_evals.datasets.companion import companion_of
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import open_file, read_bytes
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
@@ -23,7 +24,6 @@ from tui_evals.text.measures import counted
 
 from .answer_lines import FINAL
 from .keeping import LARGEST
-from .losses import Losses
 from .recording import RecordedAnswer, RecordedGroup, Recording, digest_of
 from .results import BY
 

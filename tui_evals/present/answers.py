@@ -24,7 +24,6 @@ from tui_evals.store.records import (
 )
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import attachment_text, question_text
-from tui_evals.text.error_text import own_words
 from tui_evals.text.measures import (
     duration,
     money,
@@ -34,6 +33,7 @@ from tui_evals.text.measures import (
     tokens,
 )
 from tui_evals.text.model_output import BLOCKED, ENDINGS
+from tui_evals.text.names import own_words
 from tui_evals.text.safe import safe_line
 
 _PREFIXES = ("Agent request failed: ", "Evaluator failed: ")

@@ -15,8 +15,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.present.figures import local_time
 from tui_evals.present.runs import pace_parts
 from tui_evals.runs.battle import BattlePlan, BattleState, Duel
-from tui_evals.store.activities import ActivityRow
-from tui_evals.store.battles import BattleRow, BattleSide
+from tui_evals.store.battles import ActivityRow, BattleRow, BattleSide
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.measures import counted, money

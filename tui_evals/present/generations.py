@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tui_evals.store.activities import ActivityRow
+from tui_evals.store.battles import ActivityRow
 from tui_evals.text.measures import counted
 
 from .estimates import estimated_cost

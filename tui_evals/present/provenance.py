@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from tui_evals.light_records import dataclass
 from tui_evals.present.figures import local_time
-from tui_evals.provenance.canonical import Change
-from tui_evals.provenance.chain import Kind, Link, Record
+from tui_evals.provenance.chain import Change, Kind, Link, Record
 from tui_evals.provenance.keys import Signer, fingerprint, signer_of
 from tui_evals.store.chains import DIGESTS
 from tui_evals.store.verifying import UNSTATED, CachedFrom, Verified

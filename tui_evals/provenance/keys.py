@@ -23,8 +23,7 @@ from platformdirs import user_config_path, user_state_path
 
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
-
-from .canonical import canonical, digest_of
+from tui_evals.provenance.chain import canonical, digest_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

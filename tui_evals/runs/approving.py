@@ -18,7 +18,7 @@ from tui_evals.datasets.discover import dataset_texts
 from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.evaluators import isolation
+from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
 from tui_evals.evaluators.libraries.location import LIBRARIES
@@ -218,7 +218,7 @@ def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry)
     """What evaluators need a yes for that load a model or a library of the dataset's choice, or run its code."""
     wanted = []
     for entry in entries:
-        if not engine_evaluators().isdisjoint(_names_of(entry)) and isolation.isolation_kind() is None:
+        if not engine_evaluators().isdisjoint(_names_of(entry)) and sandbox.isolation_kind() is None:
             wanted.append(
                 Permission("function", "judges with JavaScript, which this machine cannot isolate", "the dataset")
             )

@@ -23,20 +23,19 @@ from tui_evals.compare.battles import (
 )
 from tui_evals.compare.runs import MAX_RUNS, ComparedLine, read_columns, read_comparison
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.evaluators.battling import DEFAULT_CRITERIA, judging_fingerprint
+from tui_evals.evaluators.grading import DEFAULT_CRITERIA, judging_fingerprint
 from tui_evals.files import fit_calls
 from tui_evals.light_records import dataclass
 from tui_evals.runs.activities import ActivityRecord, Progress
 from tui_evals.runs.engine import STOPPED, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.judges import calls_at_once, judge_label, opened, price_for
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import limited
 from tui_evals.runs.project import Project
 from tui_evals.runs.store_trouble import ShowWait, Storing
-from tui_evals.runs.target_opening import calls_at_once, judge_label, opened, price_for
-from tui_evals.store.activities import Order
-from tui_evals.store.battles import BattleRow, BattleSide, begin_battle, bouts, end_battle
+from tui_evals.store.battles import BattleRow, BattleSide, Order, begin_battle, bouts, end_battle
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.spill import spilled_files

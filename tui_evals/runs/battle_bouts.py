@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.base import Ask, CannotJudge
-from tui_evals.evaluators.battling import BattleAnswer, Place, ask_preference, battle_question
+from tui_evals.evaluators.grading import BattleAnswer, Place, ask_preference, battle_question
 from tui_evals.light_records import dataclass
 from tui_evals.runs.engine import ExecutionEnd
 from tui_evals.runs.estimating import Estimate

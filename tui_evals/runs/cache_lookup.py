@@ -17,11 +17,10 @@ from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, kept_choices, kept_key
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.local import request_for_turn
-from tui_evals.runs.judges import judge_configs, numbered, request_for
+from tui_evals.runs.judges import judge_configs, numbered, request_for, unopened
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import Chat, messages_of_answer, opening_of, question_of
-from tui_evals.runs.target_opening import unopened
 from tui_evals.runs.tools import has_tools
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, PlannedAnswer

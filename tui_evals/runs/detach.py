@@ -12,7 +12,7 @@ from pathlib import Path
 from tui_evals.files import UnsafeFile, make_private_folder, private_opener
 from tui_evals.interpreter import python_command
 from tui_evals.runs.project import DATABASE
-from tui_evals.store.activities import ActivityRow, activity
+from tui_evals.store.battles import ActivityRow, activity
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 

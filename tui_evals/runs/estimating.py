@@ -19,13 +19,12 @@ from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import Foresight, KnownTurns, known_turns
-from tui_evals.runs.judges import judge_configs
+from tui_evals.runs.judges import judge_configs, named_identity, price_for
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import Chat, PromptUnderTest, opening_of, question_of
 from tui_evals.runs.scoring import evidence_for, stored_evidence
 from tui_evals.runs.scoring_passes import KeptScores, judges_kept
-from tui_evals.runs.target_opening import named_identity, price_for
 from tui_evals.runs.tools import most_steps
 from tui_evals.store.experience import (
     Place,

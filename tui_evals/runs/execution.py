@@ -20,14 +20,21 @@ from tui_evals.runs.executors.base import Ledger
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.gates import GateResults, check_gates
-from tui_evals.runs.judges import asked_targets, judge_configs, targets_behind
+from tui_evals.runs.judges import (
+    asked_targets,
+    calls_at_once,
+    items_of,
+    judge_configs,
+    judge_label,
+    opened,
+    targets_behind,
+)
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.scoring_passes import KeptScores, pass_config
 from tui_evals.runs.status import FILES, METRICS, exit_code_of
 from tui_evals.runs.store_trouble import Storing, longest_wait
-from tui_evals.runs.target_opening import calls_at_once, items_of, judge_label, opened
 from tui_evals.runs.tools import open_toolbox
 from tui_evals.store import failures
 from tui_evals.store.database import StoreError
@@ -350,15 +357,17 @@ def check_place(plan: Plan, cluster: ClusterTerms | None) -> None:
 
 def recorded_agent(agent: Target, config: TargetConfig, behind: PricedTarget, *, use_cache: bool) -> Target:
     """The agent with a server that answers its model calls."""
-    from tui_evals.runs.door.recorded import RecordedAgent  # only runs that record an agent need a server
-    from tui_evals.runs.door.server import Door
+    from tui_evals.runs.door.server import (
+        Door,
+        RecordedAgent,  # only runs that record an agent need a server
+    )
 
     return RecordedAgent(agent, config, Door(behind, use_cache=use_cache, host=config.door_host))
 
 
 def note_calls(agent: Target, ledger: Ledger) -> None:
     """Note the model calls of an agent in a ledger."""
-    from tui_evals.runs.door.recorded import RecordedAgent
+    from tui_evals.runs.door.server import RecordedAgent
 
     assert isinstance(agent, RecordedAgent)
     agent.door.ledger = ledger

@@ -19,11 +19,10 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tui_evals.datasets.discover import dataset_named, from_here
 from tui_evals.datasets.document import Document, as_document, load
-from tui_evals.datasets.paths import DatasetError, Layout, Problem
+from tui_evals.datasets.paths import DatasetError, Layout, Problem, line_in, places_in
 from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.prompts import is_prompt
 from tui_evals.datasets.validate import problem_of
-from tui_evals.datasets.yaml_lines import line_in, places_in
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_head, read_text, resolved
 from tui_evals.runs.gate_options import OPTIONS

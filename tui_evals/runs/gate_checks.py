@@ -188,7 +188,7 @@ def _worst_check(asked: AskedAnswers, total: Totals, gates: Gates) -> CheckedGat
 
 def _must_pass_check(reader: Reader, asked: AskedAnswers, gate: str, named: str) -> CheckedGate:
     """The gate on items that must pass: one that was not asked, not answered or not judged does not."""
-    from tui_evals.runs.item_filter import items_named, searched_item  # when it is set: few runs need it
+    from tui_evals.runs.selection import items_named, searched_item  # when it is set: few runs need it
 
     in_dataset = reader.snapshot(asked.run.snapshot)["items"]
     found = items_named(named, [searched_item(item) for item in in_dataset])

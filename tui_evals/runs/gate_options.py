@@ -50,7 +50,7 @@ def _worst(value: Any) -> str:
 
 def _items(value: Any) -> str:
     """The items that must pass, parted by commas; a list in an experiment comes to the same."""
-    from tui_evals.runs.item_filter import items_named  # when it is given: few runs need it
+    from tui_evals.runs.selection import items_named  # when it is given: few runs need it
 
     parts = [part for one in (value if isinstance(value, list | tuple) else [value]) for part in str(one).split(",")]
     text = ", ".join(filter(None, map(str.strip, parts)))

@@ -24,11 +24,10 @@ from tui_evals.evaluators.registry import Registry
 from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import conversations
 from tui_evals.runs.errors import CannotPlan
-from tui_evals.runs.judges import judge_configs, targets_behind
+from tui_evals.runs.judges import demand_price, items_of, judge_configs, targets_behind
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import unfilled_items
-from tui_evals.runs.target_opening import demand_price, items_of
 from tui_evals.runs.tools import check_tools
 from tui_evals.store.reader import Reader
 from tui_evals.targets.answers import settled_reply

@@ -21,7 +21,7 @@ from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate, estimate_judging
 from tui_evals.runs.execution import Job
-from tui_evals.runs.judges import Judges, check_roles, judge_configs, needed_judges, with_embedder
+from tui_evals.runs.judges import Judges, check_roles, judge_configs, needed_judges, opened, with_embedder
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
@@ -32,7 +32,6 @@ from tui_evals.runs.scoring_passes import is_named
 from tui_evals.runs.start import dataset_to_ask
 from tui_evals.runs.status import RECORDED
 from tui_evals.runs.store_trouble import ShowWait, Storing, longest_wait
-from tui_evals.runs.target_opening import opened
 from tui_evals.store.database import StoreError
 from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader

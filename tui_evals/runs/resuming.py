@@ -14,13 +14,12 @@ from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.execution import Job, Terms
 from tui_evals.runs.executors.cluster.terms import saved_terms
 from tui_evals.runs.experiments import project_of_run
-from tui_evals.runs.judges import asked_targets, judge_configs
+from tui_evals.runs.judges import asked_targets, demand_price, judge_configs, named_identity, settings_of_run
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import prompt_kept
 from tui_evals.runs.scoring_passes import ANEW, NAMED
 from tui_evals.runs.status import GENERATION, METRICS, RUBRIC
-from tui_evals.runs.target_opening import demand_price, named_identity, settings_of_run
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.store.repair import LOST

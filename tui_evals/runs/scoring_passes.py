@@ -16,12 +16,11 @@ from tui_evals.evaluators.registry import only_asks
 from tui_evals.evaluators.verdicts import Scale, label_scale
 from tui_evals.light_records import dataclass
 from tui_evals.runs.cache_lookup import Foresight
-from tui_evals.runs.judges import judge_configs
+from tui_evals.runs.judges import judge_configs, named_identity
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.scoring import stored_evidence
 from tui_evals.runs.status import RECORDED, RUBRIC
-from tui_evals.runs.target_opening import named_identity
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer

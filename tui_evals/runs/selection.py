@@ -3,17 +3,153 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tui_evals.datasets.item_names import range_of
-from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan
-from tui_evals.runs.item_filter import AboutAnswers, ItemFilter, searched_item
-from tui_evals.runs.plan import Plan, limited
-from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.filters import STATUS_WORDS, FilterError, Term, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import RunRow
+from tui_evals.store.records import AnswerStatus, RunRow
+
+if TYPE_CHECKING:
+    from tui_evals.datasets.model import Dataset
+
+    from .plan import Plan
+
+ITEM_KEYS = ("category", "tag", "id", "status")
+"""The conditions that look at items, or at what their answers came to last."""
+
+
+class AboutAnswers(FilterError):
+    """The filter looks at the answers of a run, of which an item knows nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedItem:
+    """What a filter looks at of an item, in small letters."""
+
+    name: str
+    """Its testId; empty where it has none."""
+    category: str
+    tags: tuple[str, ...]
+    """Its own and those of its turns."""
+    text: str
+    """All of these, and what is asked."""
+
+
+Fits = Callable[[SearchedItem, int], bool]
+"""Whether an item fits, which is at a position from 0."""
+
+
+def searched_item(item: object) -> SearchedItem:
+    """What a filter looks at of an item as it is in the file; what is no text there is passed over."""
+    if not isinstance(item, dict):
+        return SearchedItem("", "", (), "")
+    turns = item.get("turns")
+    units = [item, *(turn for turn in turns if isinstance(turn, dict))] if isinstance(turns, list) else [item]
+    tags = tuple(_texts(tag for unit in units if isinstance(of_unit := unit.get("tags"), list) for tag in of_unit))
+    name, title, category = (next(iter(_texts([item.get(key)])), "") for key in ("testId", "name", "category"))
+    prompts = _texts(unit.get("prompt") for unit in units)
+    return SearchedItem(name, category, tags, "\n".join([name, title, category, *tags, *prompts]))
+
+
+def _texts(values: Iterable[object]) -> list[str]:
+    return [value.casefold() for value in values if isinstance(value, str)]
+
+
+class ItemFilter:
+    """Conditions that must all hold; FilterError says which of them cannot be read, or looks at answers."""
+
+    def __init__(self, text: str) -> None:
+        self.asks_status = False
+        """Whether it depends on what came of the items."""
+        self._tests: list[tuple[Fits, bool]] = []
+        self._statuses: list[tuple[str, bool]] = []
+        for term in parse_filter(text).terms:
+            if (status := _status_of(term)) is not None:
+                self._statuses.append((status, not term.negated))
+            else:
+                self._tests.append((_test(term), not term.negated))
+        self.asks_status = bool(self._statuses)
+
+    def numbers(
+        self, items: Sequence[SearchedItem], status: Callable[[int], AnswerStatus | None] | None = None
+    ) -> list[int]:
+        """The positions from 0 of the items that fit; without `status` nothing is known of any answer."""
+        numbers = list(range(len(items)))
+        for fits, wanted in self._tests:
+            numbers = [number for number in numbers if fits(items[number], number) is wanted]
+        for name, wanted in self._statuses:
+            numbers = [number for number in numbers if ((status and status(number)) == name) is wanted]
+        return numbers
+
+
+def items_named(text: str, items: Sequence[SearchedItem]) -> dict[str, list[int]]:
+    """The positions from 0 of the items that each part of a list names: a testId, `#3`, or conditions of a filter."""
+    found = {}
+    for part in (part.strip() for part in text.split(",")):
+        wanted = ItemFilter(part if ":" in part else f"id:{part}")
+        if wanted.asks_status:
+            raise AboutAnswers(f"{part!r} looks at answers; items are named by testId, tag:NAME or category:NAME")
+        found[part] = wanted.numbers(items)
+    return found
+
+
+def _status_of(term: Term) -> str | None:
+    """The status that a term asks for."""
+    return term.value if term.key == "status" else STATUS_WORDS.get(term.key)
+
+
+def _test(term: Term) -> Fits:
+    if term.key == "text":
+        holds = _holding(term.value.casefold())
+        return lambda item, number: holds(item.text) or (not item.name and holds(f"#{number + 1}"))
+    if term.key not in ITEM_KEYS:
+        shown = f"{term.key}:{term.value}" if term.value else term.key
+        raise AboutAnswers(
+            f"{shown!r} looks at answers, not at items; items are found by {', '.join(f'{key}:' for key in ITEM_KEYS)} "
+            "and words, in quotation marks where they mean something else"
+        )
+    is_it = _matching(term.value.casefold())
+    if term.key == "category":
+        return lambda item, number: is_it(item.category)
+    if term.key == "tag":
+        return lambda item, number: any(map(is_it, item.tags))
+    return lambda item, number: is_it(item.name) or is_it(f"#{number + 1}")
+
+
+def _matching(pattern: str) -> Callable[[str], bool]:
+    """Whether a text is the pattern, in which `*` stands for anything."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern.__eq__
+    *inner, last = rest
+
+    def matches(text: str) -> bool:
+        at = _end_of(inner, text, len(first)) if text.startswith(first) else -1
+        return 0 <= at <= len(text) - len(last) and text.endswith(last)
+
+    return matches
+
+
+def _holding(pattern: str) -> Callable[[str], bool]:
+    """Whether the pattern is somewhere in a text."""
+    pieces = pattern.split("*")
+    return (lambda text: pattern in text) if len(pieces) == 1 else lambda text: _end_of(pieces, text, 0) >= 0
+
+
+def _end_of(pieces: Iterable[str], text: str, at: int) -> int:
+    """Where pieces end that follow each other in a text as early as they can; -1 when they do not."""
+    for piece in pieces:
+        found = text.find(piece, at)
+        if found < 0:
+            return -1
+        at = found + len(piece)
+    return at
+
 
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
 
@@ -46,6 +182,8 @@ def select_items(plan: Plan, selection: ItemSelection, reader: Reader | None) ->
         chosen = items_that_fit(plan.dataset, text or "")
     if not chosen:
         raise CannotPlan(f"no item of the dataset fits --only {text!r}", "arguments")
+    from .plan import limited  # plans need the models of datasets, which a search among items does not
+
     return frozenset(limited(chosen, limit, selection.seed))
 
 

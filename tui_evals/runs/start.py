@@ -23,7 +23,7 @@ from tui_evals.runs.estimating import Estimate, estimate_run
 from tui_evals.runs.execution import Job, Terms, check_place, destinations_of
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.experiments import Experiment
-from tui_evals.runs.judges import asked_targets, check_roles, with_embedder
+from tui_evals.runs.judges import SOURCE, asked_targets, check_roles, named_identity, suggested, with_embedder
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project, note_begun
 from tui_evals.runs.prompting import PromptUnderTest, kept_prompt, prompts_from, unfilled_items
@@ -31,11 +31,6 @@ from tui_evals.runs.readiness import check_can_begin, check_judgeable
 from tui_evals.runs.resuming import stored_job
 from tui_evals.runs.scoring_passes import judging_config
 from tui_evals.runs.selection import ItemSelection, chosen_positions, find_run, select_items
-from tui_evals.runs.target_opening import (
-    SOURCE,
-    named_identity,
-    suggested,
-)
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow
 from tui_evals.store.writer import Writer

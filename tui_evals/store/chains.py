@@ -14,8 +14,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from tui_evals.light_records import dataclass
-from tui_evals.provenance.canonical import FORM, FORMS, Builder, Change, Statement, canonical, difference, unexpected
-from tui_evals.provenance.chain import DELETIONS, Kind, Link, Record, appended, next_previous, plain_changes
+from tui_evals.provenance.chain import (
+    DELETIONS,
+    FORM,
+    FORMS,
+    Builder,
+    Change,
+    Kind,
+    Link,
+    Record,
+    Statement,
+    appended,
+    canonical,
+    difference,
+    next_previous,
+    plain_changes,
+    unexpected,
+)
 from tui_evals.provenance.keys import KeyProblem, own_key
 from tui_evals.version import __version__
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from tui_evals.light_records import dataclass
-from tui_evals.text.error_text import cause_of
+from tui_evals.text.names import cause_of
 
 from .ledger import Ask, pages
 from .rows import loads

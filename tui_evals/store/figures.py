@@ -13,9 +13,9 @@ from tui_evals.store import ledger
 from tui_evals.store.ledger import Ask, pages
 from tui_evals.store.records import AnswerStatus, FailureCause
 from tui_evals.store.rows import EvaluatorMean, ScoreSpread
-from tui_evals.text.error_text import cause_of
 from tui_evals.text.measures import common_measure, parse_measure
 from tui_evals.text.model_output import ENDINGS
+from tui_evals.text.names import cause_of
 
 
 class Judged(NamedTuple):

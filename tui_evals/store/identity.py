@@ -18,8 +18,7 @@ from platformdirs import user_state_path
 
 from tui_evals.light_records import dataclass
 from tui_evals.store import schema
-from tui_evals.store.connection import Connection, open_database
-from tui_evals.store.errors import StoreError, StoreTrouble, TroubleCode, file_identity
+from tui_evals.store.connection import Connection, StoreError, StoreTrouble, TroubleCode, file_identity, open_database
 from tui_evals.store.locks import Base, Note, StoreLock, empty_log, note_in
 
 _KEYS = "('store', 'writer', 'seq')"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from operator import add
@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from tui_evals.figures import Sample
 from tui_evals.light_records import dataclass
-
-from .records import Totals
+from tui_evals.store.records import Totals
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 _PAGE = 2_000
@@ -336,3 +335,83 @@ def differences(ask: Ask, run: int) -> list[str]:
                 place = f"prompt {group.prompt}, target {group.target}, category {group.category!r}"
                 found.append(f"{name} of {place} is {own}, and its rows say {rows}")
     return sorted(found)
+
+
+class OtherVerdicts(NamedTuple):
+    """How all evaluators but some judged an answer that those judged too."""
+
+    answer: int
+    item: int
+    passed: int
+    failed: int
+    wrong_form: int
+    """1 where it lacks the form that was asked for, which fails it whatever the others say; else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What some answers of one target took."""
+
+    totals: Totals
+    latencies: tuple[float, ...]
+    """The milliseconds to each answer; those from the cache are left out."""
+
+
+def cached_answers(ask: Ask, run: int) -> frozenset[int]:
+    """The answers of a run that came from the cache, by their ids."""
+    return frozenset(
+        answer
+        for start, end in pages(ask, run)
+        for (answer,) in ask(
+            "SELECT id FROM answers WHERE run = ? AND pos >= ? AND pos < ? AND from_cache = 1",
+            [run, start, end],
+        )
+    )
+
+
+def keys_of(ask: Ask, run: int, number: int, evaluators: Collection[str]) -> frozenset[str]:
+    """The keys under which some evaluators judged answers of a run."""
+    query = (
+        "SELECT DISTINCT s.key FROM answers JOIN scores s ON s.answer = answers.id WHERE answers.run = ? "
+        "AND s.pass = ? AND s.evaluator IN (SELECT value FROM json_each(?))"
+    )
+    return frozenset(key for (key,) in ask(query, [run, number, json.dumps(list(evaluators))]))
+
+
+def other_verdicts(ask: Ask, run: int, number: int, keys: Collection[str], form_key: str) -> Iterator[OtherVerdicts]:
+    """Of each answer that evaluators of some keys passed or failed: how the others judged it, paged."""
+    ours = "s.key IN (SELECT value FROM json_each(?4))"
+    verdict = "s.result IN ('pass', 'fail')"
+    query = (
+        f"SELECT a.id, a.item, sum(NOT {ours} AND s.result = 'pass'), sum(NOT {ours} AND s.result = 'fail'), "
+        "max(s.key = ?5 AND s.result = 'fail') FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ?6 "
+        f"WHERE a.run = ?1 AND a.pos >= ?2 AND a.pos < ?3 AND {verdict} GROUP BY a.id HAVING sum({ours}) > 0"
+    )
+    for start, end in pages(ask, run):
+        rows = ask(query, [run, start, end, json.dumps(list(keys)), form_key, number])
+        yield from map(OtherVerdicts._make, rows)
+
+
+def spent(ask: Ask, run: int, ids: Collection[int] | None) -> dict[int, Spent]:
+    """What the answers of each target of a run took, by its number; only of these ids unless that is None."""
+    chosen, values = ("1", []) if ids is None else ("id IN (SELECT value FROM json_each(?))", [json.dumps(list(ids))])
+    parts: dict[int, list[tuple[Group, Totals]]] = {}
+    counted = groups(ask, run) if ids is None else count(ask, run, chosen, values)
+    for group, totals in counted.items():
+        if group.target >= 0:
+            parts.setdefault(group.target, []).append((group, totals))
+    times: dict[int, list[float]] = {}
+    query = (
+        f"SELECT target, latency_ms FROM answers WHERE run = ? AND {chosen} AND latency_ms IS NOT NULL "
+        "AND from_cache = 0"
+    )
+    for target, latency in ask(query, [run, *values]):
+        times.setdefault(target, []).append(latency)
+    return {target: Spent(together(own), tuple(times.get(target, ()))) for target, own in sorted(parts.items())}
+
+
+def item_count(ask: Ask, snapshot: str) -> int:
+    """How many items a dataset had when a run began."""
+    for (count,) in ask("SELECT json_array_length(document, '$.items') FROM snapshots WHERE hash = ?", [snapshot]):
+        return int(count or 0)
+    return 0

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tui_evals.files import make_private_folder, open_private
 from tui_evals.light_records import dataclass
-from tui_evals.store.errors import StoreError, explained
-from tui_evals.store.errors import StoreTrouble as StoreTrouble
+from tui_evals.store.connection import StoreError, explained
+from tui_evals.store.connection import StoreTrouble as StoreTrouble
 from tui_evals.store.records import StoreWait
 
 _ROOM = 4_000  # bytes; less than the smallest block of a disk

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.provenance.chain import Link
-from tui_evals.store import calls, chains, failures, figures, identity, ledger, lookup, schema
+from tui_evals.store import chains, failures, figures, identity, ledger, lookup, schema
 from tui_evals.store import figures as grid
+from tui_evals.store.connection import MissingSnapshot
 from tui_evals.store.lookup import StoredDataset, stored_dataset
 
 from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
-from .errors import MissingSnapshot
 from .filters import Condition, Filter, compiled, like, ordered
 from .locks import alive, run_lock, store_wait
 from .records import (
@@ -297,25 +297,25 @@ class Reader:
         query = "SELECT text, reply FROM replies WHERE run = ? AND pass = ? AND key = ?"
         return next((answer_record("", *body) for body in self.query(query, [run, number, key])), None)
 
-    def spent_by(self, run: int, ids: Collection[int] | None = None) -> dict[int, calls.Spent]:
+    def spent_by(self, run: int, ids: Collection[int] | None = None) -> dict[int, ledger.Spent]:
         """What the answers of each target of a run took, by its number; only of these ids unless that is None."""
-        return calls.spent(self.query, run, ids)
+        return ledger.spent(self.query, run, ids)
 
     def cached_answers(self, run: int) -> frozenset[int]:
         """The answers of a run that came from the cache, by their ids."""
-        return calls.cached_answers(self.query, run)
+        return ledger.cached_answers(self.query, run)
 
     def keys_of(self, run: RunRow, evaluators: Collection[str]) -> frozenset[str]:
         """The keys under which some evaluators judged answers of a run."""
-        return calls.keys_of(self.query, run.id, run.scoring_pass, evaluators)
+        return ledger.keys_of(self.query, run.id, run.scoring_pass, evaluators)
 
-    def other_verdicts(self, run: RunRow, keys: Collection[str], form_key: str) -> Iterator[calls.OtherVerdicts]:
+    def other_verdicts(self, run: RunRow, keys: Collection[str], form_key: str) -> Iterator[ledger.OtherVerdicts]:
         """Of each answer that evaluators of some keys passed or failed: how the others judged it, paged."""
-        return calls.other_verdicts(self.query, run.id, run.scoring_pass, keys, form_key)
+        return ledger.other_verdicts(self.query, run.id, run.scoring_pass, keys, form_key)
 
     def item_count(self, run: RunRow) -> int:
         """How many items the dataset had that a run asked."""
-        return calls.item_count(self.query, run.snapshot)
+        return ledger.item_count(self.query, run.snapshot)
 
     def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
         """The tokens of the largest answer of each target and judge of a run, by kind and name."""

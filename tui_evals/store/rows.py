@@ -11,11 +11,11 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from tui_evals.figures import Figure, Interval, Sample, mean_interval, pass_rate
 from tui_evals.light_records import dataclass
+from tui_evals.store.connection import StoreError
 from tui_evals.text.measures import parse_measure
 from tui_evals.text.model_output import ending_word
 from tui_evals.transcript import decode_at, from_json, long_transcript, read_object, to_json
 
-from .errors import StoreError
 from .records import (
     AnswerRecord,
     AnswerRow,

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tui_evals.light_records import dataclass
 from tui_evals.store import chains, ledger, views
-from tui_evals.store.connection import open_database
-from tui_evals.store.errors import StoreError
+from tui_evals.store.connection import StoreError, open_database
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

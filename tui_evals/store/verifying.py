@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.light_records import dataclass
-from tui_evals.provenance.canonical import Change, difference
-from tui_evals.provenance.chain import DELETIONS, BrokenLink, Link, Record, read_chain
+from tui_evals.provenance.chain import DELETIONS, BrokenLink, Change, Link, Record, difference, read_chain
 from tui_evals.provenance.keys import is_signed
 
 from . import chains

@@ -16,10 +16,10 @@ from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.targets.model_table import similar_model
 from tui_evals.targets.providers import speaks_openai
+from tui_evals.targets.sweep import split_word, varied
 from tui_evals.text.names import did_you_mean
 
 from .base import AGENTS, ConfigurationError, HttpService, Price, TargetConfig, ToolSettings
-from .sweep import split_word, varied
 
 if TYPE_CHECKING:
     from .config_model import ConfigModel, TargetModel

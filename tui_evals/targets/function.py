@@ -38,8 +38,7 @@ from tui_evals.interpreter import import_from_project, python_command
 from tui_evals.light_records import dataclass
 from tui_evals.sealed_imports import VARIABLE, NotAgreed, Seal, held_to
 from tui_evals.targets.user_code import Lifetime, call, failed, has_lifetime, run
-from tui_evals.text.error_text import last_frames
-from tui_evals.text.names import did_you_mean
+from tui_evals.text.names import did_you_mean, last_frames
 
 from .answers import last_question, one_line
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind

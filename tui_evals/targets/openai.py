@@ -13,11 +13,14 @@ from yarl import URL
 
 from tui_evals.light_records import dataclass
 from tui_evals.targets.chat import (
+    EMBEDDINGS_WANTED,
     ENCRYPTED_REASONING,
     begins_answer,
     completion_body,
     demand_reference,
+    embedding_body,
     parse_body,
+    parse_embeddings_body,
     parse_response_body,
     resolve_reference,
     response_body,
@@ -39,7 +42,6 @@ from tui_evals.targets.model_table import Fitting, traits_of
 from tui_evals.targets.providers import PROVIDERS, RESPONSES_PREFIX, asks_responses
 
 from .base import ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
-from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings_body
 from .worker import json_line
 
 

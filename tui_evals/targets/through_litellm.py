@@ -25,10 +25,13 @@ from yarl import URL
 from tui_evals.interpreter import forbid_core_dumps
 from tui_evals.light_records import dataclass
 from tui_evals.targets.chat import (
+    EMBEDDINGS_WANTED,
     SAMPLING_PARAMS,
     completion_body,
     demand_reference,
+    embedding_body,
     parse_completion,
+    parse_embeddings,
     resolve_reference,
     url_secrets,
 )
@@ -47,7 +50,6 @@ from .base import (
     TargetKind,
     replace_references,
 )
-from .embeddings import EMBEDDINGS_WANTED, embedding_body, parse_embeddings
 from .worker import READY, Worker, json_line
 
 _LITELLM_SETTINGS = {

@@ -22,13 +22,13 @@ from typing import Any
 from tui_evals.files import make_private_folder, open_private
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
-from tui_evals.targets.agent_results import plain_data
 from tui_evals.targets.answers import one_line, parse_reply
 from tui_evals.targets.base import ConfigurationError, Reply, TargetError
 from tui_evals.targets.chat import is_chunk, join_chunks
 from tui_evals.targets.failures import MAX_BODY
+from tui_evals.targets.foreign_messages import plain_data
 from tui_evals.targets.sources import UNREADABLE, Manifest
-from tui_evals.text.error_text import last_frames
+from tui_evals.text.names import last_frames
 
 
 async def call(function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any], who: str) -> Reply:

@@ -163,7 +163,7 @@ def result_rows(result: ImportResult, width: int, judged: Sequence[Row] | None =
 
     What came of judging again is in the place of what was expected of it.
     """
-    from tui_evals.imports.losses import Losses
+    from tui_evals.imports.base import Losses
     from tui_evals.imports.summary import (
         cannot_run_lines,
         headline,

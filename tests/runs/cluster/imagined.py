@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, load_registry
-from tui_evals.runs import target_opening
+from tui_evals.runs import judges
 from tui_evals.runs.executors.base import Cell
 from tui_evals.runs.executors.cluster import executor as talking
 from tui_evals.runs.executors.cluster import worker_session
@@ -466,7 +466,7 @@ async def shared_out(
     )
 
     def opened(config: TargetConfig, kind: Any, *rest: Any, **more: Any) -> Any:
-        return target_opening.opened(config, kind, *rest, target=Model(world, config, kind), **more)
+        return judges.opened(config, kind, *rest, target=Model(world, config, kind), **more)
 
     asked = [opened(target, "target", money, {}, root), *([opened(judge, "judge", money, {}, root)] if judge else [])]
     cells = list(cells_for(dataset, world))

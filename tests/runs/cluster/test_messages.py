@@ -17,8 +17,8 @@ from tui_evals.runs.availability import Unavailable, room_of
 from tui_evals.runs.executors.base import Cell, Stopped
 from tui_evals.runs.executors.cluster.distribution import Shards, WorkDistributor, WorkerState
 from tui_evals.runs.executors.cluster.terms import dump_call
+from tui_evals.runs.judges import opened
 from tui_evals.runs.limits import Budget
-from tui_evals.runs.target_opening import opened
 from tui_evals.store.records import AnswerRecord, CallRecord
 from tui_evals.store.rows import body_of
 from tui_evals.targets.base import Price, Reply, TargetConfig, TargetError

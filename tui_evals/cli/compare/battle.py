@@ -53,8 +53,7 @@ from tui_evals.runs.engine import ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.runs.status import exit_code_of
-from tui_evals.store.activities import activity
-from tui_evals.store.battles import BattleRow, BattleSide, battle_numbered, battles
+from tui_evals.store.battles import BattleRow, BattleSide, activity, battle_numbered, battles
 from tui_evals.store.connection import why_read_only
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader

@@ -55,7 +55,7 @@ from tui_evals.present.runs import command_wait_sentence, destination_lines
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.status import exit_code_of
-from tui_evals.store.activities import activity
+from tui_evals.store.battles import activity
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StoreWait

@@ -16,9 +16,9 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.present.columns import table
 from tui_evals.present.transcripts import understood_text
 from tui_evals.runs.approving import find_typed, missing_of_targets
+from tui_evals.runs.judges import items_of, price_for
 from tui_evals.runs.project import Project
 from tui_evals.runs.readiness import Probed, probe
-from tui_evals.runs.target_opening import items_of, price_for
 from tui_evals.runs.tools import check_tools, open_toolbox
 from tui_evals.targets.answers import settled_reply
 from tui_evals.targets.base import (

@@ -199,7 +199,7 @@ def run_command(context: click.Context, /, watch: bool, **options: Any) -> int:
     The first Ctrl-C waits for open requests, the second stops at once. `tui-evals resume` continues.
     """
     if watch:
-        from tui_evals.cli.run.on_change import run_on_change
+        from tui_evals.cli.run.watching import run_on_change
 
         return run_on_change(context.meta[WORDS], options)
     from tui_evals.cli.run.start import start
@@ -312,10 +312,10 @@ def rescore_command(run: str, item: str | None, **options: Any) -> int:
     how many of its answers are judged by an edited dataset.
     """
     if item is not None:
-        from tui_evals.cli.run.rescoring import rescore_item
+        from tui_evals.cli.run.start import rescore_item
 
         return rescore_item(run, item, options.pop("dataset"), options)
-    from tui_evals.cli.run.rescoring import rescore
+    from tui_evals.cli.run.start import rescore
 
     return rescore(run, **options)
 

@@ -21,14 +21,14 @@ from tui_evals.cli.inputs import evaluators_named, open_project
 from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say, say_result
 from tui_evals.cli.write.items import edited
 from tui_evals.datasets.discover import STARTER, STARTER_EVALUATORS, find_dataset, make_project
-from tui_evals.datasets.file_edit import Change
+from tui_evals.datasets.history import Change
 from tui_evals.datasets.paths import CURRENT_VERSION
-from tui_evals.evaluators.proposals import proposals
+from tui_evals.evaluators.registry import proposals
 from tui_evals.files import CannotSave, make_folder, write_atomically
 from tui_evals.project_files import read_text
 from tui_evals.runs.approving import agree, missing_of_targets
+from tui_evals.runs.judges import items_of
 from tui_evals.runs.project import Project
-from tui_evals.runs.target_opening import items_of
 from tui_evals.targets.answers import answer_path
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, Question, keep_secret, replace_section, write_setting

@@ -161,7 +161,7 @@ def item_command() -> None:
 @as_json
 def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
     """List the items of DATASET, or those that FILTER lets through, as the tree does: `category:x !tag:slow word`."""
-    from tui_evals.cli.write.listing import list_items
+    from tui_evals.cli.write.items import list_items
 
     list_items(dataset, words, as_json)
 
@@ -173,7 +173,7 @@ def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
 @as_json
 def show_command(dataset: Path, item: str, field: str | None, as_json: bool) -> None:
     """Show ITEM of DATASET with all its fields, or the value of one FIELD alone."""
-    from tui_evals.cli.write.listing import show_item
+    from tui_evals.cli.write.items import show_item
 
     show_item(dataset, item, field, as_json)
 
@@ -332,7 +332,7 @@ _over = click.option("--force", is_flag=True, help="Also where the file was chan
 @as_json
 def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
     """Give DATASET the content it had before the last command that changed it; again for the one before."""
-    from tui_evals.cli.write.listing import undo
+    from tui_evals.cli.write.items import undo
 
     undo(dataset, True, force, as_json)
 
@@ -343,7 +343,7 @@ def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
 @as_json
 def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
     """Redo what was undone last."""
-    from tui_evals.cli.write.listing import undo
+    from tui_evals.cli.write.items import undo
 
     undo(dataset, False, force, as_json)
 
@@ -353,7 +353,7 @@ def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
 @as_json
 def history_command(dataset: Path, as_json: bool) -> None:
     """List the edits of DATASET made by commands, the newest last; the last 50 can be undone."""
-    from tui_evals.cli.write.listing import show_history
+    from tui_evals.cli.write.items import show_history
 
     show_history(dataset, as_json)
 
@@ -455,6 +455,6 @@ def registry_command(path: str, words: tuple[str, ...], as_json: bool) -> None:
     PATH is the folder that holds evals/, modelgraded/, eval_sets/ and data/, or its parent. FILTER words must all be
     in the name, class or description; !WORD must not.
     """
-    from tui_evals.cli.write.registry import list_registry
+    from tui_evals.cli.run.registry import list_registry
 
     list_registry(path, words, as_json)

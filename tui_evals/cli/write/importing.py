@@ -18,7 +18,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.history import CannotUndo, locked, recorded
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.files import CannotSave
-from tui_evals.imports import messages, registry
+from tui_evals.imports import chats, registry
 from tui_evals.imports.base import (
     Configuration,
     ImportFailed,
@@ -26,13 +26,13 @@ from tui_evals.imports.base import (
     ImportProject,
     ImportRequest,
     ImportResult,
+    Losses,
     NoStore,
     WrongOptions,
     WrongSettings,
     shown,
 )
 from tui_evals.imports.keeping import keep_targets
-from tui_evals.imports.losses import Losses
 from tui_evals.imports.summary import (
     agreement,
     cannot_run_lines,
@@ -168,7 +168,7 @@ def show_preview(path: Path, kind: str | None) -> None:
 
 def add_conversations(path: Path, into: Path, with_checks: bool) -> None:
     """Add the conversations of a file to a dataset as items."""
-    importer = replace(messages.IMPORTER, read=partial(messages.add_conversations, with_checks=with_checks))
+    importer = replace(chats.IMPORTER, read=partial(chats.add_conversations, with_checks=with_checks))
     try:
         with locked(into), recorded(into, f"item from-conversation {path.name}"):
             result = registry.run_importer(importer, ImportRequest(path, ImportOptions(into=into), _project()))

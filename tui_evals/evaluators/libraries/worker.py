@@ -24,7 +24,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
-from tui_evals.evaluators import isolation
+from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.judging import Noted, noting
 from tui_evals.light_records import dataclass
@@ -137,7 +137,7 @@ class _Worker:
         folder = Path(self._folder.name).resolve()
         with child_end:
             self._process = subprocess.Popen(
-                [*isolation.launcher(folder, approved=True), *self._command(child_end.fileno())],
+                [*sandbox.launcher(folder, approved=True), *self._command(child_end.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=self._printed,
                 stderr=self._printed,
@@ -329,7 +329,7 @@ def _started(setup: Setup) -> _Worker:
     with _workers_lock:
         worker = _workers.get(setup)
         if worker is None or worker.ended.is_set():
-            isolation.hide_this_process()
+            sandbox.hide_this_process()
             worker = _workers[setup] = _Worker(setup)
         return worker
 
@@ -347,3 +347,49 @@ def end_workers() -> None:
         workers = list(_workers.values())
     for worker in workers:
         worker.end()
+
+
+SECONDS = 180.0
+
+
+class CannotList(Exception):
+    """The Python did not tell; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledLibrary:
+    """A library, its release, and the inputs of each of its metrics, or why it cannot be imported."""
+
+    name: str
+    version: str
+    metrics: dict[str, list[str]]
+    problem: str = ""
+
+
+def installed_libraries(python: str) -> list[InstalledLibrary]:
+    """The libraries that are installed for a Python; they are imported there."""
+    with tempfile.TemporaryDirectory(prefix="tui-evals-") as name:
+        folder = Path(name).resolve()
+        try:
+            done = subprocess.run(
+                python_words(python, "listing"),
+                cwd=folder,
+                env=environment(folder),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            said = json.loads(done.stdout)
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise CannotList(f"{python} cannot be started: {problem}") from None
+        except ValueError:
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise CannotList(
+                f"{python} did not tell what it has: {lines[-1] if lines else 'it said nothing'}"
+            ) from None
+    return [
+        InstalledLibrary(library, one["version"], one.get("metrics", {}), one.get("problem", ""))
+        for library, one in said.items()
+        if one is not None
+    ]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tui_evals.imports.foundry.file import is_foundry
-from tui_evals.imports.foundry.importer import IMPORTER
-from tui_evals.imports.foundry.reading import read
+from tui_evals.imports.foundry.reading import IMPORTER, is_foundry, read
 from tui_evals.imports.foundry.writing import write
 
 __all__ = ["IMPORTER", "is_foundry", "read", "write"]

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from tui_evals.datasets.paths import Path, Problem
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
+from tui_evals.imports.foundry.assertions import Data, Name, Wire, check
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 
 from .assertions import DEFAULTS, Form, NoEqual, assertion_of
-from .wire import Data, Name, Wire, check
 
 _PLACE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)

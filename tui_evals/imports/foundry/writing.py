@@ -7,7 +7,19 @@ from typing import Any
 
 from tui_evals.datasets.paths import Problem, pretty_json
 from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
+from tui_evals.imports.foundry.assertions import (
+    Data,
+    Evaluation,
+    Prompt,
+    Style,
+    Tool,
+    absent_in,
+    check,
+    edited,
+    original_of,
+    spelled,
+)
 
 from .assertions import AnyAssertion, NoEqual, check_assertion, evaluator_of
 from .messages import (
@@ -24,7 +36,6 @@ from .messages import (
     rebuilt,
     tool_of,
 )
-from .wire import Data, Evaluation, Prompt, Style, Tool, absent_in, check, edited, original_of, spelled
 
 _USED = frozenset((*ASKED, "turns", "evaluators", "evaluators_mode", "expected_response", "ideal", "extensions"))
 _HOLDS = frozenset((*PROMPTED, "schemaVersion", "default_evaluators", "variables", "extensions", "items"))

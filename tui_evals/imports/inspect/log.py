@@ -22,7 +22,7 @@ from tui_evals.datasets.companion import ENDING
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, Problem
 from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.validate import parse_dataset, problem_of
-from tui_evals.imports.base import Importer
+from tui_evals.imports.base import Importer, Losses
 from tui_evals.imports.inspect.samples import (
     Header,
     Sample,
@@ -36,7 +36,6 @@ from tui_evals.imports.inspect.samples import (
     status_of,
 )
 from tui_evals.imports.keeping import keep_run
-from tui_evals.imports.losses import Losses
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, open_file, read_bytes, read_head

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tui_evals.evaluators.registry import family
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
 from tui_evals.reports.inspect_log import RECORD
 from tui_evals.runs.status import Status
 from tui_evals.store.records import AnswerRecord, ScoreRecord

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tui_evals.imports.openai_evals.evals import EvalSpec
-from tui_evals.imports.openai_evals.registry import Listed, NoFolder, Registry, by_reason, load, load_named
+from tui_evals.imports.openai_evals.evals import EvalSpec, Listed, NoFolder, Registry, by_reason, load, load_named
 from tui_evals.imports.openai_evals.templates import Needs
 
 __all__ = ["EvalSpec", "Listed", "Needs", "NoFolder", "Registry", "by_reason", "load", "load_named"]

@@ -8,9 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path as File
 from typing import Any, Literal
 
-from tui_evals.datasets.paths import DatasetError, Path, Problem
-from tui_evals.datasets.yaml_lines import line_in, places_in
-from tui_evals.imports.losses import Losses
+from tui_evals.datasets.paths import DatasetError, Path, Problem, line_in, places_in
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text.yamls import Repeated, YamlError, load_mapping

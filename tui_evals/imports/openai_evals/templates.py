@@ -9,12 +9,12 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
+from tui_evals.imports.openai_evals.samples import about_pictures, last_word, multiple_choice
 from tui_evals.light_records import dataclass
 from tui_evals.text.yamls import load_yaml
 
 from .files import Args, Entries, RegistryEntry, resolved
-from .questions import about_pictures, last_word, multiple_choice
 from .samples import Recipe
 
 _COUNTING = frozenset(("best", "diversity"))

@@ -12,14 +12,14 @@ from typing import Any
 
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.left_out import LEFT_OUT
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
 from tui_evals.imports.promptfoo.prompts import model_of
+from tui_evals.imports.promptfoo.values import JAVASCRIPT, CodeFiles, NotCarried, Seen, inner_name
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.templates import TemplateError
 
-from .code import JAVASCRIPT, CodeFiles, NotCarried, Seen, inner_name
 from .files import Spot
 from .readers import READERS, Assertion, NoEqual, Read
 from .values import filled

@@ -13,8 +13,8 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.evaluators.base import CannotJudge
 from tui_evals.evaluators.javascript_engine import CodeFailed, Module, Script, value_of
 from tui_evals.evaluators.trust import Trust, TrustError
-from tui_evals.imports.base import shown
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses, shown
+from tui_evals.imports.promptfoo.values import CodeFiles, NotCarried, Seen, transform_code
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.project import trusts_all
@@ -23,7 +23,6 @@ from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError
 
 from .asserts import KINDS, Asserts, Judged, Version, keyed
-from .code import CodeFiles, NotCarried, Seen, transform_code
 from .files import Source, Spot, files_named, named_file, shown_name, source_of
 from .values import ENV, Values, as_jinja, filled, needs_values, script_text
 

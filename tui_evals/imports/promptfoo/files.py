@@ -10,9 +10,8 @@ from dataclasses import field, replace
 from pathlib import Path as File
 from typing import Any
 
-from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem
-from tui_evals.datasets.yaml_lines import line_in, places_in
-from tui_evals.imports.losses import Losses
+from tui_evals.datasets.paths import DatasetError, Layout, Path, Problem, line_in, places_in
+from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 from tui_evals.text import strictjson

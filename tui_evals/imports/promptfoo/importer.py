@@ -14,12 +14,10 @@ from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.custom import FOLDER, discover_custom_evaluators, main_file
 from tui_evals.evaluators.left_out import LEFT_OUT
-from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, WrongOptions, shown
+from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, Losses, WrongOptions, shown
 from tui_evals.imports.keeping import LARGEST, json_in, keep_dataset, run_command, text_of
-from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptfoo.asserts import Version, version_of
 from tui_evals.imports.promptfoo.cases import Tests
-from tui_evals.imports.promptfoo.code import CodeFile, CodeFiles, NotCarried, Seen, transform_code
 from tui_evals.imports.promptfoo.files import Source, Spot, json_source, yaml_source
 from tui_evals.imports.promptfoo.prompts import (
     Prompt,
@@ -30,7 +28,19 @@ from tui_evals.imports.promptfoo.prompts import (
     read_providers,
     transforms_of,
 )
-from tui_evals.imports.promptfoo.values import ENV, literal, lone_name, named_in_tags, named_of_environment, script_text
+from tui_evals.imports.promptfoo.values import (
+    ENV,
+    CodeFile,
+    CodeFiles,
+    NotCarried,
+    Seen,
+    literal,
+    lone_name,
+    named_in_tags,
+    named_of_environment,
+    script_text,
+    transform_code,
+)
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.experiments import experiment_text

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tui_evals.datasets.paths import DatasetError
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
 from tui_evals.imports.promptfoo.files import Spot, files_named, kind_of, named_file, shown_name, source_of, text_of
 from tui_evals.imports.promptfoo.values import as_jinja, needs_values
 from tui_evals.light_records import dataclass

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from tui_evals.evaluators.markup import DIALECTS
-from tui_evals.imports.losses import Losses
+from tui_evals.imports.base import Losses
+from tui_evals.imports.promptfoo.values import JAVASCRIPT
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternError, compile_pattern
 from tui_evals.text.yamls import YamlError, load_yaml
 
-from .code import JAVASCRIPT
 from .files import Spot, kind_of
 from .values import script_text
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from tui_evals.datasets.prompts import SUFFIXES
+from tui_evals.generate.asking import CsvRow, csv_rows, join_torn_cells, normal_name, well_quoted
 from tui_evals.generate.folder import Outcome, UnreadableFile, rule_lines
-from tui_evals.generate.replies import CsvRow, csv_rows, join_torn_cells, normal_name, well_quoted
 from tui_evals.generate.work import split_names
 from tui_evals.imports.base import is_file_name
 from tui_evals.light_records import dataclass

@@ -17,10 +17,10 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.generate.folder import UnreadableFile, evaluator_key
 from tui_evals.generate.work import Options, Subject, read_subject
-from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, shown
+from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, Losses, shown
 from tui_evals.imports.keeping import json_in, verdict_counts, write_dataset
-from tui_evals.imports.losses import Losses
 from tui_evals.imports.promptpex.artefacts import Artefacts, RecordedResult, gather, holds_artefacts, known_files
+from tui_evals.imports.promptpex.runs import Items, document_of, written_tests
 from tui_evals.imports.recording import Recording as FinishedRun
 from tui_evals.imports.recording import recorded_run, store_recording
 from tui_evals.light_records import dataclass
@@ -28,7 +28,6 @@ from tui_evals.project_files import read_bytes
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.baselines import dataset_key
 
-from .items import Items, document_of, written_tests
 from .runs import (
     AVERAGE,
     Origin,

@@ -6,12 +6,21 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tui_evals.runs.door.openai_wires import (
+    Asked,
+    Unreadable,
+    Wire,
+    arguments_of,
+    demand_list,
+    function_tool,
+    renamed,
+    tool_call,
+)
 from tui_evals.store.records import AnswerRecord, transcript_of
 from tui_evals.text.chats import content_text
 from tui_evals.transcript import reasoning_text
 
 from .openai_wires import pieces
-from .wire import Asked, Unreadable, Wire, arguments_of, demand_list, function_tool, renamed, tool_call
 
 _PARAMS = {
     "max_tokens": "max_tokens",

@@ -7,11 +7,20 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tui_evals.runs.door.openai_wires import (
+    Asked,
+    Unreadable,
+    Wire,
+    arguments_of,
+    demand_list,
+    function_tool,
+    renamed,
+    tool_call,
+)
 from tui_evals.store.records import AnswerRecord, transcript_of
 from tui_evals.transcript import reasoning_text
 
 from .openai_wires import pieces
-from .wire import Asked, Unreadable, Wire, arguments_of, demand_list, function_tool, renamed, tool_call
 
 _PARAMS = {
     "temperature": "temperature",

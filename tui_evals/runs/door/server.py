@@ -12,28 +12,27 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import REPLY, PricedTarget, cache_key, current_answer
+from tui_evals.runs.door.anthropic_wire import MESSAGES
+from tui_evals.runs.door.gemini_wire import GENERATE
+from tui_evals.runs.door.openai_wires import CHAT, RESPONSES, Asked, Unreadable, Wire, event_bytes
+from tui_evals.runs.door.recording import DoorRecording, ModelCall
 from tui_evals.runs.executors.base import Ledger
 from tui_evals.runs.executors.local import answer_record
 from tui_evals.runs.prompting import messages_of_answer
 from tui_evals.store.records import AnswerRecord
-from tui_evals.targets.base import RecorderAddress, Request, TargetError
+from tui_evals.targets.base import RecorderAddress, Reply, Request, Target, TargetConfig, TargetError
 from tui_evals.targets.spans import spans_of_otlp
-
-from .anthropic_wire import MESSAGES
-from .gemini_wire import GENERATE
-from .openai_wires import CHAT, RESPONSES
-from .recording import DoorRecording, ModelCall
-from .wire import Asked, Unreadable, Wire, event_bytes
 
 if TYPE_CHECKING:
     from aiohttp import web
+
 
 LOOPBACK = "127.0.0.1"
 ANSWER_HEADER = "x-tui-evals-answer"
@@ -331,3 +330,56 @@ def _with_own_replies(messages: Iterable[Mapping[str, Any]], calls: Sequence[Mod
             yield {**message, "tool_call_id": ids[str(id)]}
         else:
             yield message
+
+
+class RecordedAgent:
+    """Asks an agent, and puts what it asked meanwhile into its reply."""
+
+    keeps_time = True
+
+    def __init__(self, agent: Target, config: TargetConfig, door: Door) -> None:
+        self._agent = agent
+        self._config = config
+        self.door = door
+        self._is_shared = getattr(agent, "is_shared", True)
+        """Whether one process answers many questions."""
+        self._alone = asyncio.Lock()
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply of the agent with its calls; Unavailable where the model behind it cannot be asked."""
+        if not self._is_shared or self.door.is_attributed:
+            return await self._ask(request)
+        async with self._alone:  # until a call says which question it is for
+            return await self._ask(request)
+
+    async def _ask(self, request: Request) -> Reply:
+        async with self.door.attempt(request, shared=self._is_shared) as (attempt, address):
+            reply = await self._within_time(attempt, replace(request, recorder=address))
+            return attempt.recording.reply(reply)
+
+    async def _within_time(self, attempt: Attempt, request: Request) -> Reply:
+        """The agent's own reply within its timeout, which leaves out the time that it waits for models."""
+        loop = asyncio.get_running_loop()
+        work = loop.create_task(self._agent.ask(request))
+        given_up = loop.create_task(attempt.interrupted.wait())
+        began, limit = loop.time(), self._config.timeout
+        try:
+            while not work.done() and not given_up.done():
+                left = began + limit + attempt.in_models - loop.time()
+                if left <= 0:
+                    message = f"no answer within {limit:g} s, the time that models took left out"
+                    raise TargetError("agentTimeout", message, retryable=True)
+                await asyncio.wait({work, given_up}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if attempt.reason is not None:
+                raise attempt.reason
+            return await work
+        finally:
+            for task in (work, given_up):
+                task.cancel()
+            with suppress(asyncio.CancelledError, TargetError):
+                await work
+
+    async def close(self) -> None:
+        """Close the agent and the server."""
+        await self._agent.close()
+        await self.door.close()

@@ -20,8 +20,8 @@ from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.evaluators.base import CannotJudge, Evidence, NoValueToJudge, Score, ToolCall
 from tui_evals.evaluators.registry import built_in
 from tui_evals.light_records import dataclass
+from tui_evals.runs.judges import items_of, price_for
 from tui_evals.runs.prompting import Chat, PromptUnderTest, assistant, plain
-from tui_evals.runs.target_opening import items_of, price_for
 from tui_evals.store.answer_facts import ending_text
 from tui_evals.targets.base import (
     ConfigurationError,

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.events import Click
 from textual.timer import Timer
 
-from tui_evals.present.groups import group_lines, grouping_names, read_groups
+from tui_evals.present.grid import group_lines, grouping_names, read_groups
 from tui_evals.present.runs import Column, column_names
 from tui_evals.present.status import OVER
 from tui_evals.project_files import resolved

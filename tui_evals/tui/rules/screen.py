@@ -29,7 +29,7 @@ from tui_evals.runs.approving import agree_to_typed, find_typed
 from tui_evals.runs.detach import DetachFailed, start_activity
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
-from tui_evals.store.activities import (
+from tui_evals.store.battles import (
     ActivityRow,
     Order,
     activities,

@@ -41,17 +41,19 @@ from tui_evals.runs.battle import (
 from tui_evals.runs.detach import DetachFailed, start_activity
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
-from tui_evals.store.activities import (
+from tui_evals.store.battles import (
     ActivityRow,
+    BattleRow,
+    BattleSide,
     Order,
     activities,
     activity,
+    battles,
     drop_activity,
     live_activities,
     order_activity,
     plan_activity,
 )
-from tui_evals.store.battles import BattleRow, BattleSide, battles
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow

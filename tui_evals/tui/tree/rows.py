@@ -15,7 +15,7 @@ from tui_evals.datasets.merging import splice
 from tui_evals.datasets.paths import Problem
 from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
-from tui_evals.runs.item_filter import ItemFilter, SearchedItem, searched_item
+from tui_evals.runs.selection import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.rows import Piece, Row, Style, fit, paragraph, row, status_piece, wrapped

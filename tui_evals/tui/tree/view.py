@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tui_evals.datasets.editing import Editing
-from tui_evals.runs.item_filter import ItemFilter
+from tui_evals.runs.selection import ItemFilter
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import ItemStatuses, changed_answers, item_key, latest_of
 from tui_evals.tui.messages import ItemShown

@@ -36,10 +36,9 @@ from tui_evals.runs.executors.cluster.terms import (
 )
 from tui_evals.runs.executors.cluster.worker_limits import BudgetLease, TargetLease, leased_room
 from tui_evals.runs.executors.local import LocalExecutor
-from tui_evals.runs.judges import Judges
+from tui_evals.runs.judges import Judges, opened
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
-from tui_evals.runs.target_opening import opened
 from tui_evals.runs.tools import open_toolbox
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode, Wait
 from tui_evals.store.redact import secrets_of, spellings, without
