@@ -45,7 +45,6 @@ from .arguments import (
     target_list,
 )
 from .battles import Battle, fight_battle
-from .watching import Answer, answer_of, frame_of
 from .watching import wait_for
 
 Library = Literal["pandas", "polars"]

@@ -1,4 +1,4 @@
-"""Judged comparisons: the better of two answers, and Arthur Bench's better summary, right answer, unsupported claims."""
+"""Judged comparisons: the better of two answers; Arthur Bench's better summary, right answer, unsupported claims."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A loop, a crash, a flood of output or a memory hog ends its own process and becomes a record. The process sees no
 environment but an allow-list (so no key), no terminal and an empty folder. Code of models is isolated from files,
-network and processes by what this machine has: bubblewrap, Landlock or nothing; code that the user approved has the user's files and
-network, but no view of other processes, whose environments hold keys.
+network and processes by what this machine has: bubblewrap, Landlock or nothing. Code that the user approved has the
+user's files and network, but no view of other processes, whose environments hold keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an importer is: what it is asked, what it hands back, what it lost of a file, and the errors that end an import."""
+"""What an importer is: what it is asked, hands back and loses of a file, and the errors that end an import."""
 
 from __future__ import annotations
 
