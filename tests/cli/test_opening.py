@@ -16,7 +16,7 @@ from tui_evals.datasets.discover import make_project
 def terminal(project, monkeypatch):
     """A person sits before the project."""
     screen = types.SimpleNamespace(isatty=lambda: True)
-    monkeypatch.setattr("tui_evals.cli.project.sys", types.SimpleNamespace(stdin=screen, stdout=screen))
+    monkeypatch.setattr("tui_evals.cli.opening.sys", types.SimpleNamespace(stdin=screen, stdout=screen))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("TUI_EVALS_DB", raising=False)
     return project

@@ -1,6 +1,6 @@
 """A service of any kind over HTTP, asked and read as its section of the configuration says.
 
-Texts of the configuration are templates in the sandbox of `text/box.py`; where answers stand is a JSON path. A text
+Texts of the configuration are templates in the sandbox of `text/templates.py`; where answers stand is a JSON path. A text
 that is one expression alone stands for its value: `messages = "{{ messages }}"` in a table sends the list itself.
 """
 
