@@ -1,7 +1,7 @@
 """A service of any kind over HTTP, asked and read as its section of the configuration says.
 
-Texts of the configuration are templates in the sandbox of `text/templates.py`; where answers stand is a JSON path. A text
-that is one expression alone stands for its value: `messages = "{{ messages }}"` in a table sends the list itself.
+Texts of the configuration are sandboxed templates (`text/templates.py`); a JSON path says where answers are. A text
+that is one expression alone is its value: `messages = "{{ messages }}"` in a table sends the list itself.
 """
 
 from __future__ import annotations
