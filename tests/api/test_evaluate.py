@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
-from tui_evals.api.given import evaluator_of
 
 import tui_evals
 from tui_evals import Dataset, Evaluator, EveryCallFailed, Item, Reply, RunStopped, Score, aevaluate, evaluate, resume
+from tui_evals.api.arguments import evaluator_of
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.store.reader import Reader

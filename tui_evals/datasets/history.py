@@ -1,4 +1,4 @@
-"""Edits of a dataset file by commands and saves: checked, in the file's own style, kept so that they can be undone."""
+"""What commands and saves did to a dataset file, kept so that it can be undone: the file as it was before each."""
 
 from __future__ import annotations
 
@@ -8,25 +8,20 @@ import json
 import os
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.discover import make_project, project_of
-from tui_evals.datasets.document import Document, load
-from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.model import Dataset
-from tui_evals.datasets.paths import Data, Problem, place_in_words, same_data
-from tui_evals.datasets.save import is_read_only
-from tui_evals.datasets.validate import ValidationReport
 from tui_evals.files import CannotSave, UnsafeFile, check_private, make_private_folder, write_atomically
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
+
+from .save import is_read_only
 
 MOST = 50
 """How many steps a dataset keeps."""
@@ -332,137 +327,3 @@ def _digest(content: bytes | None) -> str | None:
 
 def _sha(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-_SHOWN = 10
-_POSITION = re.compile(r"\[[0-9]+\]")
-
-
-class Refused(Exception):
-    """An edit that would make the dataset worse than it was; nothing was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an edit makes of the data, how it is called in the history of the file, and which items it is about."""
-
-    data: Data
-    what: str
-    items: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """What finds everything that is wrong with a document; it takes rooms that this one does not know."""
-
-    validate: Callable[[Document], ValidationReport]
-    unfilled: Callable[[Document, Dataset], Sequence[Problem]]
-    """What is found in a valid dataset only."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileEdit:
-    """What became of an edit."""
-
-    before: Data
-    after: Data
-    items: Sequence[int]
-    """The positions of the items it was about."""
-    changed: bool
-    backup: Path | None = None
-    """Where the older shape is kept that was replaced."""
-    standing: tuple[Problem, ...] = ()
-    """The errors that are there still, as they were before."""
-    warnings: tuple[Problem, ...] = ()
-    """What the edit brought that is no error."""
-
-
-def edit_file(
-    file: Path, edit: Callable[[Data], Change], checks: Checks, *, force: bool = False, new: bool = False
-) -> FileEdit:
-    """Make an edit and write it, unless it brings an error that was not there; `force` writes a read-only file too.
-
-    `new` begins a dataset where there is no file.
-    """
-    with locked(file):
-        editing = Editing.new_file(file) if new and not os.path.lexists(file) else Editing(load(file))
-        before = editing.document.data if editing.in_file else {**editing.data, "items": []}
-        change = edit(before)
-        if editing.in_file and same_data(change.data, before):
-            return FileEdit(before, before, change.items, changed=False)
-        if not force:
-            refuse_read_only(file)
-        was = checks.validate(editing.document) if editing.in_file else None
-        document = replace(editing.document, data=change.data)
-        now = checks.validate(document)
-        unseen = checks.unfilled(document, now.dataset) if now.dataset is not None else ()
-        known = () if was is None else was.problems
-        if was is not None and was.dataset is not None:
-            known = (*known, *checks.unfilled(editing.document, was.dataset))
-        found = [*now.problems, *unseen]
-        fresh = _fresh(before, known, change.data, found)
-        if was is not None and was.dataset is None:  # what only a valid dataset shows could not be seen before
-            fresh = [problem for problem in fresh if problem not in unseen]
-        errors = [problem for problem in fresh if problem.severity == "error"]
-        if errors:
-            raise Refused("\n".join([*_sentences(file, errors), "nothing was written"]))
-        editing.apply(change.data, change.what)
-        with recorded(file, change.what):
-            saved = editing.save(even_read_only=force)
-    return FileEdit(
-        before,
-        editing.data,
-        change.items,
-        changed=True,
-        backup=saved.backup,
-        standing=tuple(problem for problem in found if problem.severity == "error"),
-        warnings=tuple(problem for problem in fresh if problem.severity == "warning"),
-    )
-
-
-def _sentences(file: Path, problems: Sequence[Problem]) -> Iterator[str]:
-    for problem in problems[:_SHOWN]:
-        yield f"{safe_line(str(file))}: {place_in_words(problem.path)}: {problem.message}"
-    if len(problems) > _SHOWN:
-        yield f"and {len(problems) - _SHOWN} more"
-
-
-def _fresh(before: Data, known: Sequence[Problem], after: Data, found: Sequence[Problem]) -> list[Problem]:
-    """The problems that were not there before, wherever their items went."""
-    old, new = _items(before), _items(after)
-    origins = _origins(old, new)
-    count = Counter(_mark(problem, old, range(len(old))) for problem in known)
-    fresh = []
-    for problem in found:
-        mark = _mark(problem, new, origins)
-        if count[mark]:
-            count[mark] -= 1
-        else:
-            fresh.append(problem)
-    return fresh
-
-
-def _origins(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
-    """Where each item stood before, which an edit leaves the same object; a new one has a place below zero."""
-    places = {id(item): number for number, item in enumerate(old)}
-    kept = {places[id(item)] for item in new if id(item) in places}
-    return [
-        places[id(item)] if id(item) in places else number if number < len(old) and number not in kept else -1 - number
-        for number, item in enumerate(new)
-    ]
-
-
-def _mark(problem: Problem, items: Sequence[Any], origins: Sequence[int]) -> tuple[object, ...]:
-    """What tells a problem from others, without the numbers that an edit elsewhere changes."""
-    number = problem.path[1] if len(problem.path) > 1 and problem.path[0] == "items" else None
-    if not isinstance(number, int) or number >= len(items):
-        return (problem.path, problem.message)
-    names = tuple(part for part in problem.path[2:] if isinstance(part, str))
-    name = items[number].get("testId") if isinstance(items[number], dict) else None
-    message = problem.message.removeprefix(name if isinstance(name, str) else "the item")
-    return (origins[number], names, _POSITION.sub("[]", message))
-
-
-def _items(data: Data) -> Sequence[Any]:
-    items = data.get("items")
-    return items if isinstance(items, list) else ()

@@ -21,7 +21,7 @@ from tui_evals.cli.inputs import evaluators_named, open_project
 from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say, say_result
 from tui_evals.cli.write.items import edited
 from tui_evals.datasets.discover import STARTER, STARTER_EVALUATORS, find_dataset, make_project
-from tui_evals.datasets.history import Change
+from tui_evals.datasets.file_edit import Change
 from tui_evals.datasets.paths import CURRENT_VERSION
 from tui_evals.evaluators.registry import proposals
 from tui_evals.files import CannotSave, make_folder, write_atomically

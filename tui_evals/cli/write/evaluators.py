@@ -10,7 +10,7 @@ from tui_evals.cli.output import Stop, warn
 from tui_evals.cli.write.items import assignments_of, edited, registry_of, say_edit
 from tui_evals.datasets import steps
 from tui_evals.datasets.fields import Assignment
-from tui_evals.datasets.history import Change, FileEdit
+from tui_evals.datasets.file_edit import Change, FileEdit
 from tui_evals.datasets.item_names import find_items, items_in_words
 from tui_evals.datasets.paths import CannotEdit, Data, get_at, unit_at
 from tui_evals.datasets.paths import Path as Place

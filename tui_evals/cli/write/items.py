@@ -16,7 +16,7 @@ from tui_evals.datasets import history, steps
 from tui_evals.datasets.attachments import attachment_problems
 from tui_evals.datasets.document import Document, load
 from tui_evals.datasets.fields import Assignment, assign, field_names, parse_assignment, pretty, value_of
-from tui_evals.datasets.history import Change, Checks, FileEdit, Refused, edit_file
+from tui_evals.datasets.file_edit import Change, Checks, FileEdit, Refused, edit_file
 from tui_evals.datasets.item_names import find_item, find_items, item_in_words, item_name, items_in_words
 from tui_evals.datasets.paths import CannotEdit, Data, DatasetError, Problem, get_at, place_in_words, unit_at
 from tui_evals.datasets.paths import Path as Place
