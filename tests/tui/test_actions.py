@@ -14,7 +14,9 @@ from tui_evals.tui.actions import (
     bindings,
     footer_actions,
     footer_choice,
+    key_names,
     keys_page,
+    pressed_key,
 )
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.app import COMMANDS, Workbench
@@ -110,7 +112,7 @@ def test_the_footer_uses_the_room_there_is_and_no_more(where, room):
     shown = footer_choice(offered, lambda action: None, room)
     assert len("".join(f"{key} {word}  " for key, word in shown)) <= room
     assert len(shown) == len(offered) or len("".join(f"{key} {word}  " for key, word in shown)) > room - 20
-    assert where in ALONE or {("r", "run"), ("u", "undo"), ("ctrl+s", "save"), ("ctrl+p", "find")} <= set(shown)
+    assert where in ALONE or {("r", "run"), ("ctrl+s", "save"), (":", "find")} <= set(shown)
 
 
 def test_the_footer_shows_only_what_can_be_done():
@@ -119,15 +121,30 @@ def test_the_footer_shows_only_what_can_be_done():
     able = ("new_dataset", "palette")
     assert footer_choice(offered, lambda action: None if action.name in able else "no", 80) == [
         ("ctrl+n", "new"),
-        ("ctrl+p", "find"),
+        (":", "find"),
     ]
 
 
-def test_at_80_columns_the_footer_of_an_item_names_the_verbs_before_the_editor():
-    offered = footer_actions("editor", "everywhere")
-    saved = footer_choice(offered, lambda action: "no" if action.name in ("save", "undo") else None, 68)
-    assert {"i", "a", "D", "n"} <= {key for key, _ in saved} and "e" not in dict(saved)
-    assert "e" not in dict(footer_choice(offered, lambda action: None, 68))
+MAIN = {"tree": "nD/", "editor": "ntaD", "judges": "ait", "results": "n/t", "detail": "at", "runs": "="}
+
+
+@pytest.mark.parametrize("where", MAIN)
+@pytest.mark.parametrize("edited", [False, True])
+def test_at_80_columns_the_footer_names_the_main_verbs_before_the_editor(where, edited):
+    refused = () if edited else ("save", "undo")
+    shown = footer_choice(
+        footer_actions(where, "everywhere"), lambda action: "no" if action.name in refused else None, 68
+    )
+    assert {*MAIN[where], "r", ":"} <= {key for key, _ in shown}
+    assert ("ctrl+s" in dict(shown)) == edited
+
+
+def test_every_label_of_a_footer_names_a_key_that_does_its_action():
+    for action in ACTIONS:
+        for label, key in zip(key_names(action), action.keys.replace("#", "number_sign").split(","), strict=True):
+            assert pressed_key(label)[0] == key
+    assert pressed_key("space") == ("space", " ") and pressed_key("→") == ("right", None)
+    assert pressed_key("n N") == ("n", "n") and pressed_key("esc") == ("escape", None)
 
 
 def test_while_one_types_the_footer_shows_no_letters():

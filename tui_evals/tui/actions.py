@@ -54,7 +54,8 @@ class Action(NamedTuple):
     keys: str
     word: str
     description: str
-    footer: bool = False
+    footer: int = 0
+    """How much it is wanted in the footer: 2 for the main verbs, which are there at 80 columns."""
     always: bool = False
     """It works in every field, dialog and screen too."""
 
@@ -85,7 +86,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("everywhere", "redraw", "ctrl+l", "redraw", "Redraw the screen."),
     Action("everywhere", "narrower", "left_square_bracket", "narrower", "Make this pane narrower."),
     Action("everywhere", "wider", "right_square_bracket", "wider", "Make this pane wider."),
-    Action("everywhere", "run", "r", "run", "Run what is selected, with unsaved edits. Shows the cost first.", True),
+    Action("everywhere", "run", "r", "run", "Run what is selected, with unsaved edits. Shows the cost first.", 2),
     Action(
         "everywhere", "rerun", "R", "again", "Run the failed items again in a new run, or the marked or shown ones."
     ),
@@ -106,7 +107,7 @@ ACTIONS: tuple[Action, ...] = (
         "Export the run or the comparison of marked runs: HTML, CSV, JSON and others.",
     ),
     Action("everywhere", "workers", "M", "workers", "The workers of the run, and how busy each one is."),
-    Action("everywhere", "save", "ctrl+s", "save", "Save the dataset.", True),
+    Action("everywhere", "save", "ctrl+s", "save", "Save the dataset.", 2),
     Action("everywhere", "save_as", "W", "save as", "Save the dataset under another name."),
     Action("everywhere", "undo", "u", "undo", "Undo the last edit of the dataset.", True),
     Action("everywhere", "redo", "U", "redo", "Redo what was undone."),
@@ -136,10 +137,10 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "everywhere",
         "palette",
-        "ctrl+p,colon",
+        "colon,ctrl+p",
         "find",
         "Find an action, item, run, dataset or manual page by name.",
-        True,
+        2,
     ),
     Action("everywhere", "help", "question_mark,f1", "help", "Show the keys of this pane."),
     Action("everywhere", "back", "escape", "back", "Clear marks or the filter, or go back to the previous pane."),
@@ -153,14 +154,14 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("tree", "mark", "space", "mark", "Mark the item, or all of a category.", True),
     Action("tree", "mark_all", "A", "mark all", "Mark every item shown, or none."),
-    Action("tree", "filter", "slash", "filter", "Show only matching items: words, !word, category:x, fail.", True),
+    Action("tree", "filter", "slash", "filter", "Show only matching items: words, !word, category:x, fail.", 2),
     Action("tree", "group", "c", "group", "Group the items by category, or not."),
     Action("tree", "unfold", "right,l", "unfold", "Show the turns of a conversation, or the items of a category."),
     Action("tree", "fold", "left,h", "fold", "Hide them again, or go to the parent."),
-    Action("tree", "new", "n", "new", "Add an item after this one and edit its prompt.", True),
+    Action("tree", "new", "n", "new", "Add an item after this one and edit its prompt.", 2),
     Action("tree", "new_turn", "t", "turn", "Add a turn after this one. A single turn becomes a conversation."),
     Action("tree", "duplicate", "d", "copy", "Duplicate the marked items, or this one."),
-    Action("tree", "remove", "D,delete", "delete", "Delete the marked items, this item, or this turn.", True),
+    Action("tree", "remove", "D,delete", "delete", "Delete the marked items, this item, or this turn.", 2),
     Action("tree", "down", "J", "move down", "Move the item or turn down."),
     Action("tree", "up", "K", "move up", "Move the item or turn up."),
     Action("tree", "conversation", "T", "turns", "Turn a single turn into a conversation, or back."),
@@ -198,13 +199,13 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor", "whole", "E", "whole", "Edit the item, or the marked items, as one file in $EDITOR."),
     Action("editor", "search", "slash", "search", "Find a text in what is shown."),
     Action("editor", "json", "v", "JSON", "Edit it as JSON: colored, indented, with matching brackets."),
-    Action("editor", "field", "a", "add", "Add a field to the item, or a part to the field.", True),
-    Action("editor", "clear", "D,delete", "clear", "Remove the field or the part.", True),
+    Action("editor", "field", "a", "add", "Add a field to the item, or a part to the field.", 2),
+    Action("editor", "clear", "D,delete", "clear", "Remove the field or the part.", 2),
     Action("editor", "down", "J", "move down", "Move the part down: message, text or tool."),
     Action("editor", "up", "K", "move up", "Move the part up."),
     Action("editor", "rename", "c", "name, role", "Rename a value, or change the role of a message."),
-    Action("editor", "new", "n", "new", "Add an item after this one and edit its prompt.", True),
-    Action("editor", "new_turn", "t", "turn", "Add a turn after this one. A single turn becomes a conversation.", True),
+    Action("editor", "new", "n", "new", "Add an item after this one and edit its prompt.", 2),
+    Action("editor", "new_turn", "t", "turn", "Add a turn after this one. A single turn becomes a conversation.", 2),
     Action("editor", "duplicate", "d", "copy", "Duplicate the item, turn or part."),
     Action("editor", "conversation", "T", "turns", "Turn a single turn into a conversation, or back."),
     Action("editor", "copy", "y", "copy", "Copy the field, another text of the item, or the item as JSON."),
@@ -220,19 +221,19 @@ ACTIONS: tuple[Action, ...] = (
     Action("field", "undo", "ctrl+underscore", "untype", "Undo typing in this box."),
     Action("field", "redo", "ctrl+y", "retype", "Redo typing in this box."),
     Action("field", "help", "f1", "help", "Show these keys."),
-    Action("judges", "edit", "i", "options", "Edit the options of the evaluator, as does enter.", True),
-    Action("judges", "add", "a", "add", "Add an evaluator from the list, or write one.", True),
+    Action("judges", "edit", "i", "options", "Edit the options of the evaluator, as does enter.", 2),
+    Action("judges", "add", "a", "add", "Add an evaluator from the list, or write one.", 2),
     Action("judges", "remove", "D,delete", "remove", "Remove the evaluator here.", True),
     Action("judges", "mode", "m", "extend", "Extend the dataset's evaluators here, or replace them.", True),
     Action(
         "judges", "level", "l", "level", "Switch between the dataset's evaluators and those of the item or turn.", True
     ),
-    Action("judges", "try", "t", "try", "Judge the answer on screen with this evaluator now.", True),
+    Action("judges", "try", "t", "try", "Judge the answer on screen with this evaluator now.", 2),
     Action("judges", "what_if", "w", "what if", "Try another threshold on the stored scores of the run."),
     Action("judges", "search", "slash", "search", "Find a text in what is shown."),
     Action("judges", "next", "greater_than_sign", "next", "The next item or turn."),
     Action("judges", "previous", "less_than_sign", "previous", "The previous item or turn."),
-    Action("results", "filter", "slash", "filter", "Show only matching answers, such as failed or score:<50.", True),
+    Action("results", "filter", "slash", "filter", "Show only matching answers, such as failed or score:<50.", 2),
     Action("results", "sort", "S", "sort", "Sort by the column of ← →. Press again to reverse.", True),
     Action(
         "results",
@@ -245,7 +246,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "results", "failures", "F", "what failed", "Group the failures by cause. Press again for the answers.", True
     ),
-    Action("results", "next_failure", "n", "failure", "Go to the next failed answer.", True),
+    Action("results", "next_failure", "n", "failure", "Go to the next failed answer.", 2),
     Action("results", "previous_failure", "N", "failure before", "Go to the previous failed answer."),
     Action(
         "results",
@@ -253,14 +254,14 @@ ACTIONS: tuple[Action, ...] = (
         "t",
         "judge",
         "Judge this answer again by the dataset as it is now, then go to the next failure.",
-        True,
+        2,
     ),
     Action("results", "follow", "f", "follow", "Follow the latest answers while the run continues."),
     Action("results", "left", "left,h", "left", "Go to the column on the left. A line above explains it."),
     Action("results", "right", "right,l", "column", "Go to the column on the right."),
     Action("results", "mark", "space", "mark", "Mark the item of this answer, to run it again."),
     Action("results", "mark_all", "A", "mark all", "Mark everything shown, or clear the marks."),
-    Action("results", "verdict", "v", "verdict", "Label the answer good or bad, or all marked or shown answers.", True),
+    Action("results", "verdict", "v", "verdict", "Label the answer good or bad, or all marked or shown answers.", 2),
     Action("results", "check", "a", "add check", "Write an evaluator, tried first on these or the marked answers."),
     Action("results", "matrix", "m", "matrix", "Show items as rows and each prompt and target as a column.", True),
     Action("results", "battle", "B", "battle", "Let a judge choose between the answers of two columns of this run."),
@@ -271,21 +272,21 @@ ACTIONS: tuple[Action, ...] = (
     Action("detail", "unfold", "plus", "unfold", "Show more of the steps: parts, then full text."),
     Action("detail", "fold", "minus", "fold", "Show less: one line a part, then one line a step."),
     Action("detail", "raw", "w", "raw", "Show control bytes, or hide them.", True),
-    Action("detail", "accept", "a", "accept", "Make this answer the expected response. u undoes it.", True),
+    Action("detail", "accept", "a", "accept", "Make this answer the expected response. u undoes it.", 2),
     Action(
         "detail",
         "rejudge",
         "t",
         "judge",
         "Judge this answer again by the dataset as it is now, then go to the next failure.",
-        True,
+        2,
     ),
     Action("detail", "search", "slash", "search", "Find a text in what is shown.", True),
     Action("detail", "next_match", "n", "next", "Go to the next match."),
     Action("detail", "previous_match", "N", "previous", "Go to the previous match."),
     Action("detail", "next_change", "c", "change", "Go to the next difference from the expected response.", True),
     Action("detail", "previous_change", "C", "change before", "Go to the previous difference."),
-    Action("detail", "next_failing", "f", "failing", "Go to the next evaluator that did not pass.", True),
+    Action("detail", "next_failing", "f", "failing", "Go to the next evaluator that did not pass.", 2),
     Action(
         "detail",
         "next_section",
@@ -295,7 +296,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("detail", "next", "greater_than_sign,J", "next answer", "Go to the next answer of the results."),
     Action("detail", "previous", "less_than_sign,K", "answer before", "Go to the previous answer."),
-    Action("detail", "verdict", "v", "verdict", "Label the answer good or bad.", True),
+    Action("detail", "verdict", "v", "verdict", "Label the answer good or bad.", 2),
     Action("detail", "item", "i", "item", "Go to the item in the dataset."),
     Action("detail", "copy", "y", "copy", "Copy the answer, prompt, diff or IDs."),
     Action("detail", "pictures", "V", "pictures", "Look at the attached pictures."),
@@ -305,14 +306,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("runs", "tags", "#,t", "tags", "Set the tags of the run.", True),
     Action("runs", "note", "e", "note", "Write a note for the run."),
     Action("runs", "remove", "D,delete", "delete", "Delete the run and its answers."),
-    Action("runs", "mark", "space", "mark", "Mark the run for a comparison of up to four.", True),
+    Action("runs", "mark", "space", "mark", "Mark the run for a comparison of up to four.", 2),
     Action(
         "runs",
         "compare",
         "equals_sign",
         "compare",
         "Compare the marked runs, or this run with its baseline, its parent or the previous run.",
-        True,
+        2,
     ),
     Action("runs", "baseline", "b", "baseline", "Make this run the baseline, or unset it."),
     Action("runs", "label", "L", "label", "Label answers of this run without seeing the judges' verdicts."),
@@ -448,6 +449,15 @@ def bindings(where: Where) -> list[Binding]:
     ]
 
 
+_KEYS = {**{name: key for key, name in NAMES.items()}, "#": "number_sign", "→": "right", "n N": "n"}
+
+
+def pressed_key(label: str) -> tuple[str, str | None]:
+    """The key that a label of the footer names, and the character it types."""
+    characters = {"space": " ", "n N": "n", "→": None}
+    return _KEYS.get(label, label), characters.get(label, label if len(label) == 1 else None)
+
+
 def key_names(action: Action) -> list[str]:
     """The keys of an action as a person reads them."""
     return [NAMES.get(key, key) for key in action.keys.split(",")]
@@ -479,10 +489,10 @@ def footer_choice(
 
 
 def _rank(action: Action) -> int:
-    """What everywhere matters whenever it can be done comes first, then the few of the place, then the others."""
+    """Main verbs that work everywhere come first, then those of the place, then the others."""
     if action.where != "everywhere":
-        return 1 if action.footer else 2
-    return 0 if action.footer else 4 if action.name in _OF_LAYOUT else 3
+        return (4, 2, 1)[action.footer]
+    return 6 if action.name in _OF_LAYOUT else (5, 3, 0)[action.footer]
 
 
 def _key_now(action: Action, typing: bool) -> str | None:

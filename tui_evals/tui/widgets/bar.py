@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from textual import events
 from textual.content import Content
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Static
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.actions import Action, footer_choice
+from tui_evals.tui.actions import Action, footer_choice, pressed_key
 from tui_evals.tui.messages import Severity
 from tui_evals.tui.rows import wrapped
 from tui_evals.tui.widgets.lines import Lines
@@ -66,7 +68,10 @@ class Status(Static):
 
 
 class Keys(Static):
-    """One line with the keys of the pane that has the focus: as many of those that do something now as fit."""
+    """One line with the keys of the pane that has the focus: as many of those that do something now as fit.
+
+    A click on one of them presses it. A line to type in that has keys of its own says so in `FOOTER`.
+    """
 
     def __init__(self) -> None:
         super().__init__("", id="keys", markup=False)
@@ -91,7 +96,7 @@ class Keys(Static):
         room = width - len(" ".join(last))
         focused = self.screen.focused
         taken = focused.search_keys if isinstance(focused, Lines) else frozenset[str]()
-        first = [("n N", "next")] if taken else []
+        first = [("n N", "next")] if taken else _own_keys(focused)
         free = [action for action in self._actions if taken.isdisjoint(action.keys.split(","))]
         room -= sum(len(key) + len(word) + 3 for key, word in first)
         shown = [*first, *footer_choice(free, self._why_not, room, typing=self._typing), last]
@@ -99,3 +104,20 @@ class Keys(Static):
             self._shown = shown
             parts = [((key, "$accent bold"), (f" {word}  ", "$foreground-muted")) for key, word in shown]
             self.update(Content.assemble(*(part for pair in parts for part in pair)), layout=False)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that is named there."""
+        event.stop()
+        offset = event.get_content_offset(self)
+        end = 0
+        for label, word in self._shown:
+            end += len(label) + len(word) + 3
+            if offset is not None and offset.x < end - 2:
+                self.app.post_message(events.Key(*pressed_key(label)))
+                return
+
+
+def _own_keys(focused: Widget | None) -> list[tuple[str, str]]:
+    """The keys of the line that is typed in."""
+    around = focused.ancestors_with_self if focused is not None else ()
+    return next(([*keys] for one in around if (keys := getattr(one, "FOOTER", None))), [])

@@ -295,6 +295,8 @@ def _last_term(text: str) -> tuple[str, str | None, str]:
 class FilterLine(Vertical):
     """Hidden until you type; what is typed is told where it can be read, and given with enter."""
 
+    FOOTER: ClassVar[Sequence[tuple[str, str]]] = (("enter", "to the list"), ("→", "complete"), ("esc", "no filter"))
+
     def __init__(self, read: Callable[[str], object] = parse_filter, help: str = HELP) -> None:
         super().__init__()
         self._read = read

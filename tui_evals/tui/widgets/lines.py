@@ -527,6 +527,7 @@ class SearchLine(LineInput):
     """Searches rows, many of them away from the screen's thread; it is there while you type."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "end_search", "end", show=False)]
+    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (("enter", "to the list"), ("esc", "no search"))
 
     def __init__(self, lines: Lines) -> None:
         super().__init__(placeholder="find", classes=f"filter {HOLDS_KEYS}", select_on_focus=False)
