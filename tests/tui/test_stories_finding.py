@@ -108,7 +108,7 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         await person.press("j")
         assert "r run" in footer(person) and "undo" not in footer(person) and "save" not in footer(person)
         await person.press("d")
-        assert "ctrl+s save" in footer(person) and "u undo" in footer(person) and len(footer(person)) <= 78
+        assert "ctrl+s save" in footer(person) and "n new" in footer(person) and len(footer(person)) <= 78
         await person.pilot.resize_terminal(160, 45)
         await person.until(lambda: len(footer(person)) > 120)
         assert len(footer(person)) <= 158 and "d copy" in footer(person)
@@ -179,3 +179,16 @@ def test_every_page_of_the_manual_fits_the_width(width):
         words = " ".join(rows).split()
         assert [word for word in ("Unicode", "**") if word in words] == []
         assert rows[0] == text.partition("\n")[0].removeprefix("# ")[:width] or width == 40
+
+
+async def test_a_click_on_a_key_presses_it_and_lines_to_type_in_have_keys_of_their_own(tmp_path):
+    write(tmp_path / "data.json", {"items": [{"prompt": "one"}, {"prompt": "two"}]})
+    async with at_the_workbench(tmp_path, size=(80, 24), dataset="data.json") as person:
+        await person.press("1", "g", "j", "/")
+        assert person.keys().startswith("enter to the list  → complete  esc no filter")
+        await person.press("escape")
+        await person.pilot.click("#keys", offset=(person.keys().index("n new") + 1, 0))
+        await person.until(lambda: len(person.app.workspace.items) == 3)
+        await person.sees("esc done")
+        await person.pilot.click("#keys", offset=(person.keys().index("esc done") + 5, 0))
+        await person.until(lambda: not person.app.pane("editor").writing)
