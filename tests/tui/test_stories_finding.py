@@ -108,7 +108,7 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         await person.press("j")
         assert "r run" in footer(person) and "undo" not in footer(person) and "save" not in footer(person)
         await person.press("d")
-        assert "ctrl+s save" in footer(person) and "n new" in footer(person) and len(footer(person)) <= 78
+        assert "ctrl+s save" in footer(person) and "n new" in footer(person) and len(footer(person).rstrip()) <= 78
         await person.pilot.resize_terminal(160, 45)
         await person.until(lambda: len(footer(person)) > 120)
         assert len(footer(person)) <= 158 and "d copy" in footer(person)
