@@ -53,7 +53,7 @@ def _read(function: FunctionType) -> tuple[bool, frozenset[FunctionType]]:
     for name in names:
         value = function.__globals__.get(name)
         of_a_module = isinstance(value, ModuleType) and value.__name__.startswith("tests.")
-        for each in (getattr(value, other, None) for other in names) if of_a_module else (value,):
+        for each in map(vars(value).get, names) if of_a_module else (value,):
             methods = vars(each).items() if isinstance(each, type) and each.__module__.startswith("tests.") else ()
             candidates = [method for at, method in methods if at in names or at == "__init__"] or [each]
             called |= {plain for candidate in candidates if (plain := _plain(candidate))}

@@ -100,12 +100,11 @@ __all__ = [
 _MODULES = {
     "api.evaluating": ("evaluate", "aevaluate", "estimate", "resume"),
     "api.battles": ("Battle", "BattleDuel", "BattleStopped"),
-    "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped"),
+    "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped", "import_from"),
     "api.gating": ("gate", "GateResults", "GatesNotMet"),
-    "api.importing": ("import_from",),
     "api.pytest_plugin": ("Recorder",),
     "api.recording": ("Case", "cases"),
-    "api.results": ("Answer",),
+    "api.watching": ("Answer",),
     "api.run": (
         *("Run", "RunComparison", "RunStopped", "EveryCallFailed"),
         *("battle", "list_runs", "rescore", "estimate_rescore"),
