@@ -183,6 +183,37 @@ def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("way", ["9", "777"])
+def test_a_run_that_ends_rings_and_notifies_once_and_leaves_the_table_as_it_was(tmp_path, way):
+    """The answers are a table while they come and afterwards; what failed is shown when it is asked for."""
+    (tmp_path / ".evals").mkdir()
+    (tmp_path / ".evals" / "config.toml").write_text(
+        f'[run]\ntargets = ["slow"]\n[ui]\nnotify = "{way}"\n'
+        "[targets.slow]\nmodel = \"command:sh -c 'sleep 0.2; echo no'\"\nconcurrency = 2\n"
+    )
+    items = [{"prompt": f"question {number}", "expected_response": "yes"} for number in range(20)]
+    data = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": items}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    sent = re.compile(re.escape(notification_bytes("data finished", way).decode()))
+    with workbench(tmp_path, "data.json", size=(160, 45)) as terminal:
+        terminal.wait("all keys")
+        terminal.after("r", "20 calls, free")
+        terminal.after("\r", "pauses")
+        terminal.press("4gjj")
+        terminal.until(lambda: "question 2" in terminal.rows.screen and "✗ fail" in terminal.rows.screen)
+        terminal.until(lambda: sent.search(terminal.text))
+        terminal.until(lambda: "■ finished 20/20" in terminal.rows.screen)
+        terminal.calm()
+        assert "what failed ─" not in terminal.rows.screen and "question 2" in terminal.rows.screen
+        assert len(sent.findall(terminal.text)) == 1
+        assert re.sub(r"\x1b\][^\x07\x1b]*\x07", "", terminal.text).count("\a") == 1
+        terminal.press("F")
+        terminal.until(lambda: "what failed ─" in terminal.rows.screen)
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+@pytest.mark.soak
 def test_edits_survive_a_kill_and_are_offered_back(tmp_path):
     """A crash in the middle of editing: what was typed comes back, and one key takes it up."""
     data = {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]}
