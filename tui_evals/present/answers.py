@@ -118,11 +118,16 @@ def cause_filter(cause: FailureCause, causes: Sequence[FailureCause]) -> str:
     alike = [one for one in causes if bool(one.evaluator) == bool(cause.evaluator) and one.code not in ENDINGS]
     if len(alike) == 1:
         return "partial" if cause.evaluator else "error"
-    if not cause.evaluator and sum(one.code == cause.code for one in alike) == 1:
-        return f"cause:{cause.code}"
-    others = [one.message.lower() for one in alike if one is not cause]
-    phrases = (phrase for phrase in _phrases(cause.message) if not any(phrase.lower() in other for other in others))
-    return f'cause:"{next(phrases, _UNQUOTABLE.sub("*", plain_reason(cause.message)))}"'
+    phrases = [*_phrases(cause.message)]
+    words: list[tuple[str, ...]] = [(phrase,) for phrase in phrases]
+    if not cause.evaluator:
+        words = [(cause.code,), *words, *((cause.code, phrase) for phrase in phrases)]
+    for key, among in (("cause", causes), ("partial cause" if cause.evaluator else "error", alike)):
+        others = [f"{one.code} {one.message}".lower() for one in among if one is not cause]
+        for parts in words:
+            if not any(all(part.lower() in other for part in parts) for other in others):
+                return " ".join(f"{key}:{part}" if part == cause.code else f'{key}:"{part}"' for part in parts)
+    return f'cause:"{_UNQUOTABLE.sub("*", plain_reason(cause.message))}"'
 
 
 def _phrases(message: str) -> Iterator[str]:
