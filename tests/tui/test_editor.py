@@ -635,7 +635,7 @@ async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_i
     app.pane.sync()
     await pilot.pause()
     app.at("extensions")
-    await press(pilot, "enter", "up", "end", "comma", "enter", *'"b":[', "enter")
+    await press(pilot, "v", "up", "end", "comma", "enter", *'"b":[', "enter")
     await press(pilot, *"12,", "enter", "quotation_mark", "x", "enter", "y", "quotation_mark", "enter")
     await press(pilot, "right_square_bracket")
     area = app.box.area
