@@ -171,7 +171,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--least", type=float, default=0.0, help="share of mutants that have to be noticed")
+    parser.add_argument("--least", type=float, default=0.0, help="share of all mutants that have to be noticed")
     parser.add_argument("--room", choices=ROOMS, action="append")
     given = parser.parse_args()
     random.seed(given.seed)
@@ -197,9 +197,11 @@ def main() -> int:
             print(f"{result}: {mutant.path}:{mutant.line} ({mutant.kind}): {why}", flush=True)
             if result != "noticed":
                 print(mutant.diff(), flush=True)
-    decided = counts["noticed"] + counts["survived"]
-    print(f"{counts['noticed']} of {decided} mutants noticed, {counts['unfinished']} unfinished (seed {given.seed})")
-    return int(counts["noticed"] < given.least * decided)
+    print(
+        f"{counts['noticed']} of {len(drawn)} mutants noticed, {counts['survived']} survived, "
+        f"{counts['unfinished']} unfinished, which counts as not noticed (seed {given.seed})"
+    )
+    return int(counts["noticed"] < given.least * len(drawn))
 
 
 if __name__ == "__main__":
