@@ -31,6 +31,7 @@ WAYS: dict[Where, tuple[str, ...]] = {
     "labelling": ("6", "j", "L", "enter"),
     "rules": ("7",),
     "playground": ("P",),
+    "proposals": ("1", "j", "ctrl+g", "down", "down", "enter"),
 }
 """The keys that lead to each place of the table of actions."""
 

@@ -126,7 +126,7 @@ def test_a_step_that_wants_a_verdict_gets_one_and_not_always_the_same(step):
 
 
 def test_no_step_prompt_is_left_out():
-    assert set(PROMPT_NAMES) == {*SHOWN, "more", "repair", "coverage"}
+    assert set(PROMPT_NAMES) == {*SHOWN, "more", "repair", "coverage", "proposals"}
 
 
 def test_an_answer_from_rules_alone_is_an_ordinary_answer():

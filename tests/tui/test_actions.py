@@ -26,6 +26,7 @@ from tui_evals.tui.judges.pane import JudgesPane
 from tui_evals.tui.labels import LabelScreen
 from tui_evals.tui.matrix import MatrixScreen
 from tui_evals.tui.playground.screen import Playground
+from tui_evals.tui.proposals import ProposalsScreen
 from tui_evals.tui.results.pane import ResultsPane
 from tui_evals.tui.rules.screen import RulesScreen
 from tui_evals.tui.runs.pane import RunsPane
@@ -44,6 +45,7 @@ OWNERS = {
     "detail": DetailPane,
     "runs": RunsPane,
     "playground": Playground,
+    "proposals": ProposalsScreen,
     "compare": CompareScreen,
     "matrix": MatrixScreen,
     "labelling": LabelScreen,
@@ -71,7 +73,8 @@ def test_every_key_can_be_sent_over_a_plain_terminal():
 def test_no_key_means_two_things_in_one_place(where):
     both = (
         ()
-        if where in ("everywhere", "field", "playground", "compare", "matrix", "labelling", "rules", "grid")
+        if where
+        in ("everywhere", "field", "playground", "compare", "matrix", "labelling", "rules", "grid", "proposals")
         else actions_at("everywhere")
     )
     keys = Counter(key for action in (*actions_at(where), *both) for key in action.keys.split(","))
@@ -102,7 +105,7 @@ def test_every_action_is_bound(where):
     assert {binding.action for binding in bindings("everywhere")} <= {binding.action for binding in Workbench.BINDINGS}
 
 
-ALONE = ("compare", "matrix", "labelling", "playground", "rules", "grid")
+ALONE = ("compare", "matrix", "labelling", "playground", "rules", "grid", "proposals")
 
 
 @pytest.mark.parametrize("where", OWNERS)

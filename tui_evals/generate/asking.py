@@ -186,7 +186,7 @@ def read_tests(text: str, inputs: Sequence[str], rules: Sequence[int]) -> Parsed
         table = _read_delimited(strip_csv_fence(plain), delimiter, inputs, rules)
         if table is not None:
             return table
-    objects = _json_objects(plain)
+    objects = json_objects(plain)
     if objects:
         rows = [
             _read_row(_find_columns(list(row), inputs), [*map(_cell_text, row.values())], inputs) for row in objects
@@ -310,7 +310,7 @@ def _read_without_header(text: str, inputs: Sequence[str], rules: Sequence[int])
 # -- JSON
 
 
-def _json_objects(text: str) -> list[dict[str, Any]]:
+def json_objects(text: str) -> list[dict[str, Any]]:
     """The objects of a reply in JSON: a list of them, alone in an object or not, or one a line."""
     bare = strip_fence(text)
     start, end = bare.find("["), bare.rfind("]")
@@ -335,7 +335,7 @@ def _cell_text(value: object) -> str:
 
 PROMPT_NAMES = (
     *("intent", "inputspec", "rules", "inverse", "tests", "more", "repair", "baseline", "expansion"),
-    *("validity", "groundedness", "coverage"),
+    *("validity", "groundedness", "coverage", "proposals"),
 )
 PROMPTS_FOLDER = Path(".evals", "generate")
 """Where a project keeps step prompts of its own, in place of ours."""

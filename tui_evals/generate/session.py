@@ -145,6 +145,13 @@ async def open_session(
         folder.note(run=run.key)
     else:
         run = before
+    async with session_of_run(run, roles, writer, store) as current:
+        yield current
+
+
+@contextlib.asynccontextmanager
+async def session_of_run(run: RunRow, roles: Roles, writer: Writer, store: Path) -> AsyncIterator[GenerationSession]:
+    """A run that keeps what questions cost, running for a block; it ends as the session says."""
     with hold(run_lock(store, run.key)) as lock:
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)

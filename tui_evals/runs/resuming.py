@@ -196,10 +196,9 @@ def stored_plan(
     """The plan of a stored run; CannotPlan when a target has been configured otherwise since."""
     kept = run.config
     if GENERATION in kept:
-        raise CannotPlan(
-            f"{run.key} wrote tests and asked none of them; `tui-evals generate {kept[GENERATION]['prompt']}` "
-            "continues it or starts again"
-        )
+        prompt = kept[GENERATION].get("prompt")
+        how = f"`tui-evals generate {prompt}` continues it or starts again" if prompt else "ask again in the workbench"
+        raise CannotPlan(f"{run.key} wrote tests and asked none of them; {how}")
     prompts = tuple(map(prompt_kept, kept["prompts"]))
     return Plan(
         dataset=Dataset.model_validate(reader.snapshot(run.snapshot)),

@@ -26,6 +26,7 @@ Where = Literal[
     "labelling",
     "rules",
     "playground",
+    "proposals",
 ]
 
 PLACES: dict[Where, str] = {
@@ -43,6 +44,7 @@ PLACES: dict[Where, str] = {
     "labelling": "Labelling blind",
     "rules": "7 Rules",
     "playground": "Playground",
+    "proposals": "Proposed items",
 }
 
 
@@ -60,7 +62,7 @@ class Action(NamedTuple):
     """It works in every field, dialog and screen too."""
 
 
-AT_ONCE = frozenset(("stop", "pause", "remove", "clear"))
+AT_ONCE = frozenset(("stop", "pause", "remove", "clear", "drop"))
 """Actions that stop, resume or delete without a question: never done by a letter that may have come with alt."""
 
 ACTIONS: tuple[Action, ...] = (
@@ -130,6 +132,9 @@ ACTIONS: tuple[Action, ...] = (
         "Import files of promptfoo, Prompt Foundry, Inspect, PromptPex or Arthur Bench, results or messages.",
     ),
     Action("everywhere", "playground", "P", "play", "Talk to a target and make an item from the conversation."),
+    Action(
+        "everywhere", "propose", "ctrl+g", "propose", "Propose items from this or the marked ones, and review them."
+    ),
     Action(
         "everywhere", "settings", "comma", "settings", "Change theme, run defaults and judge in .evals/config.toml."
     ),
@@ -399,6 +404,16 @@ ACTIONS: tuple[Action, ...] = (
     Action("playground", "leave", "escape", "back", "Stop waiting for an answer, or go back to the workbench.", True),
     Action("playground", "clear", "ctrl+l", "clear", "Start a new conversation."),
     Action("playground", "help", "f1,question_mark", "help", "Show these keys."),
+    Action(
+        "proposals", "keep", "a", "keep", "Keep the proposal as an item after the one it is from, as does enter.", 2
+    ),
+    Action("proposals", "drop", "D,delete", "drop", "Drop the proposal.", 2),
+    Action("proposals", "edit", "i,e", "edit", "Edit the texts of the proposal.", 2),
+    Action("proposals", "keep_all", "A", "keep all", "Keep all proposals that are not duplicates.", 2),
+    Action("proposals", "undo", "u", "undo", "Undo the last decision.", True),
+    Action("proposals", "ask", "n", "more", "Ask for more items. Shows the cost first.", True),
+    Action("proposals", "help", "question_mark,f1", "help", "Show these keys."),
+    Action("proposals", "leave", "q,escape", "back", "Stop asking, or go back. Undecided proposals are kept.", True),
 )
 
 NAMES = {
@@ -577,10 +592,15 @@ PROSE: Mapping[Where, tuple[str, str, str]] = {
         "conversation.",
         "Next: ctrl+t makes an item from the conversation.",
     ),
+    "proposals": (
+        "Shows: items that a model wrote, or that failed, the text of one, and the item it is from.",
+        "You can: keep (a), drop (D) or edit (i) each, keep all that are no duplicates (A), ask for more (n).",
+        "Next: esc goes back. Kept items are unsaved edits.",
+    ),
 }
 """What a place shows, what you can do there, and what to do next."""
 
-ALONE = ("field", "grid", "compare", "matrix", "labelling", "rules", "playground")
+ALONE = ("field", "grid", "compare", "matrix", "labelling", "rules", "playground", "proposals")
 """Places of their own, where no other keys work."""
 
 

@@ -349,6 +349,14 @@ def open_playground(desk: Desk) -> None:
     desk.push_screen(_PLAYGROUND)
 
 
+def open_proposals(desk: Desk) -> None:
+    """Show the queue of proposed items; where it is empty, ask what is wanted first."""
+    # Imported when it is wanted, as above.
+    from tui_evals.tui.proposals import ProposalsScreen
+
+    desk.push_screen(ProposalsScreen(desk))
+
+
 PANES: tuple[type[Pane], ...] = (TreePane, EditorPane, JudgesPane, RunsPane, ResultsPane, DetailPane)
 COMMANDS: Commands = {
     **commands.COMMANDS,
@@ -360,6 +368,7 @@ COMMANDS: Commands = {
     **totals.COMMANDS,
     **rules_commands.COMMANDS,
     "playground": Command(open_playground),
+    "propose": Command(open_proposals, opening.why_none_open),
 }
 """What can be done everywhere, by the name of its action; each feature brings its own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tui_evals.datasets.paths import get_at
 from tui_evals.tui.desk import Command, Commands, Desk
 from tui_evals.tui.opening import why_none_open
 
@@ -18,4 +19,10 @@ def open_rules(desk: Desk) -> None:
     desk.push_screen(_SCREEN)
 
 
-COMMANDS: Commands = {"rules": Command(open_rules, why_none_open)}
+def why_no_rules(desk: Desk) -> str | None:
+    """The open dataset was not made from rules; the screen says how such a dataset is made."""
+    rules = get_at(desk.workspace.data, ("extensions", "promptpex", "rules"))
+    return None if rules else "this dataset has no rules"
+
+
+COMMANDS: Commands = {"rules": Command(open_rules, why_none_open, why_no_rules)}

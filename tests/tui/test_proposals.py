@@ -1,0 +1,166 @@
+"""Items proposed in the workbench: asked after a yes, reviewed by one key each, kept as one step of undo each."""
+
+import json
+
+from tests.server import hanging_up
+from tests.tui.story import at_the_workbench
+from tui_evals.generate.proposals import proposal_facts
+from tui_evals.tui.proposals import ProposalsScreen
+from tui_evals.tui.widgets.dialogs import ConfirmPriced
+
+SOON = 30.0
+WRITTEN = [
+    {"prompt": "QUESTION  0", "expected_response": "a copy"},
+    {"prompt": "Which of two orders is late?", "expected_response": "The second."},
+    {"prompt": "[@click=app.quit]x[/] \x1b]52;c;aGk=\x07 A refund without a receipt?", "expected_response": "No."},
+    {"prompt": "One more that is dropped", "expected_response": "-"},
+]
+
+
+def prompts(person):
+    return [item["prompt"] for item in person.app.workspace.items]
+
+
+def at_review(person):
+    return isinstance(person.app.screen, ProposalsScreen)
+
+
+async def ask_for_variants(person):
+    """Ask for four harder variants of the item under the cursor, up to the question that says the price."""
+    await person.press("ctrl+g")
+    await person.sees("harder variants", SOON)
+    await person.press("enter")
+    await person.sees("how many from each item?", SOON)
+    await person.press("backspace", "4", "enter")
+    await person.sees("Ask main for items from", SOON)
+
+
+async def test_variants_are_asked_for_after_a_yes_and_kept_dropped_and_edited_by_one_key(project):
+    project.dataset(2)
+    project.server.behave("test-model", say=json.dumps(WRITTEN), markers=False)
+    async with at_the_workbench(project.folder, size=(120, 40), dataset="data.json") as person:
+        await person.press("j")
+        await ask_for_variants(person)
+        assert "1 call" in person.screen()
+        assert not project.server.counts()["questions"]
+        await person.press("y")
+        await person.sees("4 to decide", SOON)
+        await person.sees("asks the same as #1", SOON)
+        assert "written from" in person.screen() and "\x1b" not in person.screen()
+        assert len(prompts(person)) == 2
+        await person.press("j", "a")
+        await person.sees("3 to decide · 1 kept", SOON)
+        assert prompts(person) == ["question 0", WRITTEN[1]["prompt"], "question 1"]
+        facts = proposal_facts(person.app.workspace.items[1])
+        assert facts["from"] == "#1" and facts["by"] == "openai/test-model" and "harder" in facts["instruction"]
+        await person.press("u")
+        await person.sees("4 to decide · 0 kept", SOON)
+        assert prompts(person) == ["question 0", "question 1"]
+        await person.press("G", "D")
+        await person.sees("3 to decide", SOON)
+        await person.press("A")
+        await person.sees("1 to decide · 2 kept", SOON)
+        assert prompts(person)[1] == WRITTEN[1]["prompt"]
+        assert prompts(person)[2] == "[@click=app.quit]x[/]  A refund without a receipt?"
+        await person.press("i")
+        await person.sees("edit the proposal", SOON)
+        await person.press("enter", "end")
+        await person.type(" and more")
+        await person.press("enter", "escape")
+        await person.until(lambda: at_review(person), SOON)
+        await person.sees("0 and more", SOON)
+        await person.press("escape")
+        await person.until(lambda: not at_review(person), SOON)
+        assert "1 proposal kept for later" in person.said()
+        await person.press("ctrl+g")
+        await person.sees("0 and more", SOON)
+        await person.press("escape", "u", "u")
+        assert prompts(person) == ["question 0", "question 1"]
+    assert project.server.counts()["questions"]
+    with project.reader() as reader:
+        run = reader.find_run("proposals for data.json")
+        assert (run.name, run.status) == ("proposals for data.json", "finished")
+
+
+async def test_a_no_asks_nothing_and_leaves_everything_as_it_was(project):
+    project.dataset(2)
+    async with at_the_workbench(project.folder, dataset="data.json") as person:
+        await person.press("j")
+        await ask_for_variants(person)
+        await person.press("n")
+        await person.until(lambda: not at_review(person) and not isinstance(person.app.screen, ConfirmPriced), SOON)
+        assert prompts(person) == ["question 0", "question 1"]
+    assert not project.server.counts()["questions"]
+
+
+async def test_esc_while_asking_stops_it_and_leaves_everything_as_it_was(project):
+    project.dataset(2)
+    project.server.behave("test-model", say="[]", latency=300, markers=False)
+    async with at_the_workbench(project.folder, dataset="data.json") as person:
+        await person.press("j")
+        await ask_for_variants(person)
+        await person.press("y")
+        await person.sees("esc stops", SOON)
+        await person.until(lambda: project.server.counts()["questions"], SOON)
+        await person.press("escape")
+        await person.sees("stopped", SOON)
+        await person.press("escape")
+        await person.until(lambda: not at_review(person), SOON)
+        assert prompts(person) == ["question 0", "question 1"]
+        assert not person.app.workspace.editing.dirty
+    with project.reader() as reader:
+        assert reader.find_run("proposals for data.json").status == "interrupted"
+
+
+async def test_a_dead_server_and_a_reply_without_items_are_said_in_words(project):
+    project.dataset(2)
+    project.server.behave("test-model", say="Certainly, with pleasure.", markers=False)
+    async with at_the_workbench(project.folder, dataset="data.json") as person:
+        await person.press("j")
+        await ask_for_variants(person)
+        await person.press("y")
+        await person.sees("wrote no items that can be read", SOON)
+        assert "Certainly" in person.screen()
+        with hanging_up() as address:
+            file = project.folder / ".evals" / "config.toml"
+            file.write_text(file.read_text().replace(project.server.url, address))
+            person.app.workspace.read_settings()
+            await person.press("n")
+            await person.sees("harder variants", SOON)
+            await person.press("enter")
+            await person.sees("how many from each item?", SOON)
+            await person.press("enter")
+            await person.sees("Ask main for items from", SOON)
+            await person.press("y")
+            await person.sees("main cannot be asked: No answer from", SOON)
+        assert prompts(person) == ["question 0", "question 1"]
+
+
+async def test_without_a_target_it_is_said_what_to_configure(project):
+    project.dataset(2)
+    (project.folder / ".evals" / "config.toml").unlink()
+    async with at_the_workbench(project.folder, size=(160, 45), dataset="data.json") as person:
+        await person.press("j", "ctrl+g")
+        await person.sees("harder variants", SOON)
+        await person.press("enter")
+        await person.sees("how many from each item?", SOON)
+        await person.press("enter")
+        await person.until(lambda: "no target is configured" in person.said(), SOON)
+        assert not at_review(person)
+
+
+async def test_failures_become_items_without_a_model_and_rules_need_rules(project):
+    project.dataset(2, prompt="ask {}".format)
+    project.do("run", "data.json", "--quiet", code=None)
+    before = project.server.counts()["questions"]
+    async with at_the_workbench(project.folder, size=(160, 45), dataset="data.json") as person:
+        await person.press("j", "ctrl+g")
+        await person.sees("the inverse of a rule", SOON)
+        assert "this dataset has no rules" in person.screen()
+        await person.type("as items")
+        await person.press("enter")
+        await person.sees("2 to decide", SOON)
+        await person.sees("asks the same as #1", SOON)
+        await person.press("a")
+        await person.sees("1 to decide · 1 kept", SOON)
+    assert project.server.counts()["questions"] == before
