@@ -188,7 +188,8 @@ def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
 
 
 def test_an_empty_list_says_what_belongs_there():
-    assert "r starts one" in "\n".join(text_of(empty_lines("", 80)))
+    assert "run the dataset" in "\n".join(text_of(empty_lines("", 80)))
+    assert len(empty_lines("", 80, any_open=False)) == 1
     assert "nightly" in "\n".join(text_of(empty_lines("nightly", 80)))
 
 
@@ -660,7 +661,7 @@ async def test_earlier_runs_come_when_the_cursor_reaches_the_end(tmp_path, monke
 
 async def test_no_runs_say_how_one_is_made(tmp_path):
     async with Bench(fresh(tmp_path)).run_test(size=(40, 10)) as pilot:
-        await until(pilot, lambda: any("r starts one" in line for line in pilot.app.lines))
+        await until(pilot, lambda: any("No runs yet" in line for line in pilot.app.lines))
         await pilot.press("D", "n", "space", "equals_sign", "enter")
         await pilot.pause()
         assert {text for _, text in pilot.app.said} == {"no run yet: r starts one"}

@@ -36,11 +36,11 @@ def saved(folder, name="data.json"):
     return json.loads((folder / name).read_text())
 
 
-async def test_an_empty_folder_teaches_five_keys_and_the_first_leads_to_a_saved_dataset(tmp_path):
+async def test_an_empty_folder_offers_what_to_begin_with_and_its_key_leads_to_a_saved_dataset(tmp_path):
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
         page = person.screen()
-        assert "Welcome" in page and "tui-evals demo" in page
-        for key in ("ctrl+n", "enter", "1 … 6", " r ", " ? "):
+        assert "Welcome" in page and "try the sample project" in page
+        for key in ("ctrl+n ", " O ", " P ", " ? "):
             assert key in page, key
         footer = person.keys()
         assert "o open" not in footer and "ctrl+n new" in footer
@@ -60,6 +60,54 @@ async def test_an_empty_folder_teaches_five_keys_and_the_first_leads_to_a_saved_
         await person.press("ctrl+s")
         await person.until(lambda: "saved" in person.said())
     assert saved(tmp_path, "evals/evals.json")["items"] == [{"prompt": "What is new?"}]
+
+
+async def test_a_row_of_the_first_page_is_reached_by_arrows_and_done_by_enter_or_one_click(tmp_path):
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await person.press("down", "j", "k", "enter")
+        await person.sees("a new dataset: its file")
+        await person.press("escape")
+        number = next(n for n, line in enumerate(person.screen().splitlines()) if "read the keys" in line)
+        await person.pilot.click(offset=(20, number))
+        await person.sees("help · 1 Dataset")
+        await person.press("escape")
+        await person.until(lambda: len(person.app.screen_stack) == 1)
+
+
+async def test_with_a_dataset_and_no_run_the_empty_panes_offer_the_next_steps(folder):
+    async with at_the_workbench(folder, size=(80, 24), dataset="data.json") as person:
+        await person.press("j", "6")
+        await person.sees("add an evaluator")
+        await person.press("down", "enter")
+        await person.until(lambda: person.app.front == "judges" and len(person.app.screen_stack) == 2)
+        await person.press("escape", "4", "enter")
+        await person.sees("run all 4 items")
+        assert person.app.front == "tree"
+        await person.press("escape")
+        await person.until(lambda: len(person.app.screen_stack) == 1)
+        assert person.app.watching.answer is None
+
+
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=pytest.mark.soak)])
+def test_a_newcomer_comes_from_an_empty_folder_to_a_first_run_by_enter_and_arrows(tmp_path, size):
+    with workbench(tmp_path, size=size) as terminal:
+        terminal.wait("try the sample project")
+        terminal.press("\x1b[B\x1b[A\r")
+        terminal.wait("the sample project is written")
+        terminal.press("\r")
+        terminal.wait("/33")
+        terminal.press("x")
+        terminal.wait("stopped")
+    assert len(saved(tmp_path, "evals/library-assistant.json")["items"]) == 30
+
+
+async def test_a_sample_project_never_replaces_a_file(tmp_path):
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        (tmp_path / "evals").mkdir()
+        (tmp_path / "evals" / "moving-in.json").write_text("mine")
+        await person.press("enter")
+        await person.until(lambda: "moving-in.json is already there" in person.said())
+        assert [file.name for file in (tmp_path / "evals").iterdir()] == ["moving-in.json"]
 
 
 @pytest.mark.soak

@@ -32,7 +32,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.text.safe import safe
 from tui_evals.tui import commands, drafts, importing, layout, opening, settings
-from tui_evals.tui.actions import AT_ONCE, actions_at, bindings, footer_actions
+from tui_evals.tui.actions import ACTIONS, AT_ONCE, actions_at, bindings, footer_actions
 from tui_evals.tui.answer.pane import DetailPane
 from tui_evals.tui.colors import DARK, LIGHT, readable
 from tui_evals.tui.desk import Command, Commands, Desk
@@ -46,6 +46,7 @@ from tui_evals.tui.messages import (
     CompareColumns,
     CompareRuns,
     CopyText,
+    DoStep,
     FightBattle,
     KeepRule,
     LabelRun,
@@ -506,6 +507,16 @@ class Workbench(DeskApp):
     def on_answer_shown(self) -> None:
         self.sync("results", "detail")
         self.offer_keys()
+
+    def on_do_step(self, message: DoStep) -> None:
+        """Do what a row says; the sample project has no key of its own, as it is wanted only once."""
+        if message.name == "sample":
+            self.run_worker(opening.open_sample(self), group="acts", name="sample", exit_on_error=False)
+        else:
+            if message.name == "run":
+                self.workspace.where = ()
+                self.bring("tree")
+            commands.do(self, next(one for one in ACTIONS if one[:2] == (message.where, message.name)))
 
     def on_show_pane(self, message: ShowPane) -> None:
         self.bring(message.place)

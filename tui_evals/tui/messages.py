@@ -56,6 +56,15 @@ class CopyText(Message):
         self.what = what
 
 
+class DoStep(Message):
+    """An action is wanted that a row stands for."""
+
+    def __init__(self, where: str, name: str) -> None:
+        super().__init__()
+        self.where = where
+        self.name = name
+
+
 class ShowPane(Message):
     """Another pane is wanted in front, with the focus."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -100,6 +100,34 @@ _LONG, _NEAR = 500, 200
 
 LazyRows = LazySequence[Row]
 """Rows that are made one by one when they are asked for."""
+
+
+class Step(NamedTuple):
+    """The key of a row that does an action when it is chosen."""
+
+    where: str
+    name: str
+    keys: str
+    says: str
+
+
+NO_RUN = (
+    Step("everywhere", "run", "1 r", "run the dataset; the cost is shown first"),
+    Step("judges", "add", "3 a", "add an evaluator"),
+    Step("tree", "new", "1 n", "add an item"),
+)
+"""What to do where there is a dataset and no run of it."""
+_STEP_KEYS = 7
+
+
+def step_rows(steps: Iterable[Step], width: int) -> list[Row]:
+    """A row for each step, with the keys that do the same."""
+    rows: list[Row] = []
+    for step in steps:
+        first, *rest = wrapped(step.says, max(width - _STEP_KEYS - 2, 10))
+        rows.append(row(" ", fit(step.keys, _STEP_KEYS, "key"), " ", first, key=step))
+        rows += [row(" " * (_STEP_KEYS + 2), line) for line in rest]
+    return rows
 
 
 class TextRows(LazyRows):

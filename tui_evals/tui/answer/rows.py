@@ -275,12 +275,8 @@ def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Answe
 
 def no_answer_rows(run_on_screen: bool, width: int) -> Rows:
     """What belongs here while no answer is chosen."""
-    where = "Choose one in the results: 4, then enter." if run_on_screen else "Open a run first: 6, then enter."
-    text = (
-        "This pane compares one answer with the expected response, and shows scores, reasons and tool calls.\n\n"
-        f"{where} > and < go from answer to answer."
-    )
-    return JoinedRows([[row(("No answer is chosen.", "strong"))], [row()], paragraph(text, width, "dim")])
+    where = "4, then enter, chooses one." if run_on_screen else "The answers of a run are read here."
+    return paragraph(f"No answer is chosen. {where}", width, "dim")
 
 
 def _head_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_evals.tui.judges.trial import RecordedScores, Trial, TrialResult
 
 
-_EMPTY = "No dataset is open. Press 1 to choose or create one."
+_EMPTY = "No dataset is open. Its evaluators are listed here."
 _WHICH = "The help page which-evaluator says what to take for which task."
 
 

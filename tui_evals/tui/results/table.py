@@ -39,7 +39,7 @@ from tui_evals.tui.results.rows import (
     verdict_cells,
 )
 from tui_evals.tui.results.totals import RunNumbers, totals_rows, workers_line
-from tui_evals.tui.rows import Row, Rows, row, wrapped
+from tui_evals.tui.rows import NO_RUN, Row, Rows, Step, paragraph, row, step_rows, wrapped
 from tui_evals.tui.runs.run_status import wrote_tests
 from tui_evals.tui.watch import AnswerOrder, RunCount, StoreChange, Watch, column_means
 from tui_evals.tui.widgets.inputs import FilterLine, give_keys
@@ -173,12 +173,16 @@ def order_words(order: AnswerOrder, as_of: float | None) -> str:
     return " · ".join(parts)
 
 
-def no_answers_rows(run: RunRow | None, order: AnswerOrder, width: int) -> Rows:
+def _no_run_rows(any_open: bool, width: int) -> Rows:
+    steps = (*NO_RUN[:1], Step("everywhere", "pane_6", "6", "list the runs")) if any_open else ()
+    return [*paragraph("The answers of a run appear here.", width, "dim"), *step_rows(steps, width)]
+
+
+def no_answers_rows(run: RunRow | None, order: AnswerOrder, width: int, any_open: bool = True) -> Rows:
     """What is shown where there are no answers."""
     if run is None:
-        sentences = ["The answers of a run appear here while it runs.", ""]
-        keys = [("r", "runs the dataset")]
-    elif order.text:
+        return _no_run_rows(any_open, width)
+    if order.text:
         sentences, keys = (
             [f"No answer matches the filter {order.text}", ""],
             [("esc", "clears the filter")],
@@ -337,7 +341,8 @@ class ResultsTable(Pane):
             )
         run = watch.run.id if watch.run else None
         view = (self._mapped, self._failures.map, self._failures.at) if self._mapped else ()
-        return (run, watch.order, self._several, self._at, watch.marks, watch.verdicts, view, id(watch.tried))
+        any_open = self.workspace.editing is not None
+        return (run, any_open, watch.order, self._several, self._at, watch.marks, watch.verdicts, view, id(watch.tried))
 
     # -- the failure map
 
@@ -423,7 +428,7 @@ class ResultsTable(Pane):
     def _rows(self, width: int) -> Rows:
         run = self.watching.run
         if run is None or not len(self.watching):
-            return no_answers_rows(run, self.watching.order, width)
+            return no_answers_rows(run, self.watching.order, width, self.workspace.editing is not None)
         if self._mapped:
             return self._failures.rows(width)
         return AnswerTable(self.watching, self._layout(run, width), self._now)

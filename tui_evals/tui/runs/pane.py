@@ -364,16 +364,18 @@ class RunsPane(Pane):
     def sync(self) -> None:
         """Show the runs as they were last loaded, with the one on screen marked."""
         run = self.watching.run
-        drawn = (self._runs, run.id if run else None, self._marks, self._loader.text)
+        any_open = self.workspace.editing is not None
+        drawn = (self._runs, run.id if run else None, self._marks, self._loader.text, any_open)
         if self._runs is not None and drawn != self._drawn:
             self._drawn = drawn
             self._show(self._runs)
 
     def _show(self, runs: RunList) -> None:
         shown, marks, text = self.watching.run.id if self.watching.run else None, self._marks, self._loader.text
+        any_open = self.workspace.editing is not None
 
         def rows(width: int) -> Rows:
-            return RunRows(runs, width, shown, marks) if runs.listed else empty_lines(text, width)
+            return RunRows(runs, width, shown, marks) if runs.listed else empty_lines(text, width, any_open)
 
         self.lines.filtered = bool(text.strip())
         self.lines.show(rows, at=self._new_on_screen(runs))

@@ -18,7 +18,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.text.measures import age
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.rows import Piece, Row, Style, fit, row, tone_style, wrapped
+from tui_evals.tui.rows import NO_RUN, Piece, Row, Style, fit, paragraph, row, step_rows, tone_style, wrapped
 
 if TYPE_CHECKING:
     from tui_evals.compare.trend import OpponentKind
@@ -395,10 +395,9 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
     return rows
 
 
-def empty_lines(text: str, width: int) -> list[Row]:
+def empty_lines(text: str, width: int, any_open: bool = True) -> list[Row]:
     """What belongs here, and the key that makes one."""
     if text.strip():
         none_fits = f"No run has all of these words: {text}"
         return [row((line, "dim")) for line in wrapped(none_fits, width)] + [row(("esc", "key"), " shows all runs")]
-    message = "No runs yet. Every run of this project appears here, wherever it was started."
-    return [*(row((line, "dim")) for line in wrapped(message, width)), row(("r", "key"), " starts one")]
+    return [*paragraph("No runs yet.", width, "dim"), *(step_rows(NO_RUN, width) if any_open else ())]

@@ -513,6 +513,22 @@ async def rerun(app: Desk) -> None:
         await _start_prepared(app, agreed)
 
 
+async def run_open(app: Desk) -> None:
+    """Run all of the open dataset as its project says, without the form."""
+    editing = app.workspace.editing
+    assert editing is not None
+    file, data = editing.document.file, editing.data
+    order = RunOrder(data, file, None, first_values({}, app.workspace.settings, file))
+    app.tell("starting…")
+    try:
+        project = app.workspace.project()
+        prepared = await asyncio.to_thread(prepare, order.request(app.workspace.root), project)
+    except REFUSALS as problem:
+        _refused(app, str(problem))
+        return
+    await _start_prepared(app, prepared)
+
+
 def _not_passed(database: Path, run: RunRow) -> dict[int, str]:
     with Reader(database) as reader:
         return items_of(reader, reader.ids(run.id, parse_filter(NOT_PASSED)))

@@ -16,7 +16,7 @@ from tui_evals.datasets.paths import CannotEdit, Data
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.records import AnswerStatus
-from tui_evals.text.safe import safe_line
+from tui_evals.text.safe import safe_line, spelled
 from tui_evals.tui import editing, opening
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.completion import Completer, known_tags
@@ -84,7 +84,7 @@ def grid_text(item: object, column: Column, statuses: Mapping[Hashable, AnswerSt
     if column == STATUS:
         status = statuses.get(item_key(item))
         return ANSWER_LOOKS[status].text if status is not None else ""
-    return cell_text(item, column).replace("\n", " ⏎ ")
+    return spelled(cell_text(item, column)).replace("\n", " ⏎ ")
 
 
 class CellInput(LineInput):
@@ -384,8 +384,8 @@ class GridScreen(FeatureScreen):
         for place in list(edits)[:_PREVIEW]:
             before, after = cell_text(self._space.items[place], column), edits[place][column]
             rows.append(row((self._space.name_of(place), "strong")))
-            rows.append(row(fit(f"- {before}", width, "removed")))
-            rows.append(row(fit(f"+ {after}", width, "added")))
+            rows.append(row(fit(f"- {spelled(before)}", width, "removed")))
+            rows.append(row(fit(f"+ {spelled(after)}", width, "added")))
         if len(edits) > _PREVIEW:
             rows += paragraph(f"and {len(edits) - _PREVIEW:,} more", width, "dim")
         return rows

@@ -18,7 +18,7 @@ from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.runs.selection import ItemFilter, SearchedItem, searched_item
 from tui_evals.store.records import AnswerStatus
 from tui_evals.tui.latest_statuses import item_key
-from tui_evals.tui.rows import Piece, Row, Style, fit, paragraph, row, status_piece, wrapped
+from tui_evals.tui.rows import Piece, Row, Step, Style, fit, paragraph, row, status_piece, step_rows
 
 Key = tuple[str | int, ...]
 
@@ -304,40 +304,25 @@ class TreeShape:
         return self.mark() != before
 
 
-_KEY = 8
 _WELCOME = "Welcome. There is no dataset in this folder yet."
-_PURPOSE = "Write a dataset, say how answers are judged, run it, and see what failed and why."
-_ELSEWHERE = "O imports your tests from promptfoo, Prompt Foundry or another tool."
-_LATER = "No model yet? `tui-evals demo` opens a sample project, offline."
+_SAMPLE = Step("everywhere", "sample", "", "try the sample project: no key, no network, no cost")
+_BEGIN = (
+    Step("everywhere", "new_dataset", "ctrl+n", "write a dataset"),
+    Step("everywhere", "import", "O", "import tests from promptfoo, Prompt Foundry or another tool"),
+    Step("everywhere", "playground", "P", "talk to a model and keep the conversation as an item"),
+    Step("everywhere", "help", "?", "read the keys"),
+)
 
 
 def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
-    """What can be opened, or else what this is for; then the keys."""
+    """The datasets that can be opened, and what else one can begin with; each row does what it says."""
     if others:
         head = [row(("No dataset is open.", "strong")), row(), *dataset_rows(others, width)]
     else:
-        head = [*paragraph(_WELCOME, width, "strong")]
-        head += [row(), *paragraph(_PURPOSE, width)]
-    rows = [*head, row()]
-    for key, message in _keys(bool(others)):
-        first, *rest = wrapped(message, max(width - _KEY - 2, 10))
-        rows.append(row(" ", fit(key, _KEY, "key"), " ", first))
-        rows += [row(" " * (_KEY + 2), line) for line in rest]
-    first, *rest = wrapped(_ELSEWHERE, width)
-    rows += [row(), row((first[:1], "key"), (first[1:], "dim")), *(row((line, "dim")) for line in rest)]
-    return rows if others else [*rows, row(), *paragraph(_LATER, width, "dim")]
-
-
-def _keys(any_there: bool) -> tuple[tuple[str, str], ...]:
-    """The five keys, the one to press now before the others."""
-    begin = ("ctrl+n", "creates a dataset")
-    enter = ("enter", "opens the dataset under the cursor" if any_there else "edits the field under the cursor")
-    return (
-        *((enter, begin) if any_there else (begin, enter)),
-        ("1 … 6", "go to dataset, item, evaluators, results, answer, runs"),
-        ("r", "runs what is selected, after showing the cost"),
-        ("?", "lists the keys; esc goes back, q quits"),
-    )
+        head = paragraph(_WELCOME, width, "strong")
+    steps = _BEGIN if others else (_SAMPLE, *_BEGIN)
+    hint = paragraph("↑ ↓ choose, enter does it.", width, "dim")
+    return [*head, row(), *step_rows(steps, width), row(), *hint]
 
 
 Counts = Mapping[Key, int]

@@ -22,8 +22,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from tui_evals.text.safe import safe_line
-from tui_evals.tui.messages import StatusMessage
-from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows, rows_with_text
+from tui_evals.tui.messages import DoStep, StatusMessage
+from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows, Step, rows_with_text
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
 
 _KEPT = 400
@@ -511,15 +511,17 @@ class Lines(ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         """Enter on the row under the cursor."""
-        if self.key is not None:
+        if isinstance(self.key, Step):
+            self.post_message(DoStep(self.key.where, self.key.name))
+        elif self.key is not None:
             self.post_message(self.Chosen(self, self.key))
 
     def on_click(self, event: events.Click) -> None:
-        """A click puts the cursor there, a second one chooses."""
+        """A click puts the cursor there, a second one chooses; a step is done at once."""
         number = self.scroll_offset.y + event.y
         if self._choosing and 0 <= number < len(self._rows) and self._rows[number].key is not None:
             self.to_row(number)
-            if event.chain > 1:
+            if event.chain == (1 if isinstance(self._rows[number].key, Step) else 2):
                 self.action_choose()
 
 
