@@ -134,6 +134,35 @@ async def test_cells_are_written_filled_replaced_and_pasted_each_as_one_step(tmp
     assert json.loads((tmp_path / "data.json").read_text())["items"][1]["variables"] == {"city": "Oslo"}
 
 
+async def test_hidden_characters_are_spelled_in_cells_and_the_file_keeps_them(tmp_path):
+    red = "\x1b[31mred\x1b[0m\u200b"
+    items = [{"testId": "E-1", "prompt": red}, {"testId": "E-2", "prompt": "plain"}]
+    (tmp_path / "data.json").write_text(json.dumps(dataset(items)))
+    async with at_the_workbench(tmp_path, size=(160, 45), dataset="data.json") as person:
+        space = person.app.workspace
+        await person.press("1", "g", "j", "v")
+        await person.sees("⟦U+001B⟧[31mred", 30)
+        await person.press("f")
+        assert [item["prompt"] for item in space.items] == [red, red]
+        await person.press("enter")
+        await person.type("!")
+        await person.paste("a\u200bb")
+        await person.press("escape")
+        assert space.items[1]["prompt"] == f"{red}!a\u200bb"
+        await person.press("r")
+        await person.type("⟦U+200B⟧!")
+        await person.press("enter", "enter")
+        await person.sees("- ⟦U+001B⟧[31mred⟦U+001B⟧[0m⟦U+200B⟧!a", 30)
+        await person.press("y")
+        assert space.items[1]["prompt"] == "\x1b[31mred\x1b[0ma\u200bb"
+        await person.paste(f"testId\tprompt\nE-3\t{red}")
+        assert space.items[2] == {"testId": "E-3", "prompt": red}
+        await person.press("ctrl+s")
+        await person.sees("data.json saved", 30)
+    saved = json.loads((tmp_path / "data.json").read_text())["items"]
+    assert [item["prompt"] for item in saved] == [red, "\x1b[31mred\x1b[0ma\u200bb", red]
+
+
 async def test_tab_writes_the_next_cell_and_a_new_row_begins_with_its_prompt(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS[:1])))
     async with at_the_workbench(tmp_path, dataset="data.json") as person:

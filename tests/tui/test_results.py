@@ -440,7 +440,7 @@ async def test_without_a_run_the_pane_says_what_belongs_here(world):
         world.pane.focus_lines()
         await world.press(pilot, "S")
         shown = " ".join(world.lines())
-        assert shown.split() == "The answers of a run appear here.".split()
+        assert " ".join(shown.split()) == "The answers of a run appear here."
         assert pilot.app.said == ["there is no run on screen; r runs the dataset, 6 lists the runs"]
 
 

@@ -16,7 +16,7 @@ from tui_evals.datasets.paths import CannotEdit, Data
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.records import AnswerStatus
-from tui_evals.text.safe import safe_line, spelled
+from tui_evals.text.safe import safe_line, spelled, unspelled
 from tui_evals.tui import editing, opening
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.completion import Completer, known_tags
@@ -90,6 +90,7 @@ def grid_text(item: object, column: Column, statuses: Mapping[Hashable, AnswerSt
 class CellInput(LineInput):
     """The line in which a cell is written."""
 
+    spells = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "screen.take_cell('right')", "next cell", show=False),
         Binding("shift+tab", "screen.take_cell('left')", "cell before", show=False),
@@ -289,7 +290,7 @@ class GridScreen(FeatureScreen):
         if place is None:
             return
         text, column = cell_text(self._space.items[place], self._current), self._current
-        if "\n" in text or safe_line(text) != text:
+        if "\n" in text or "\t" in text:
             title = f"{column.name} of {self._space.name_of(place)}"
             after = await self.app.push_screen_wait(AskLong(title, text, check=lambda text: None, lines=True))
             if after is not None:
@@ -299,8 +300,8 @@ class GridScreen(FeatureScreen):
         tags = column.kind == "tags"
         complete = complete_list(known_tags(self._space.items)) if tags else Completer(self._space, column.name)
         self._input.suggester = CompletionSuggester(complete)
-        self._input.value = text
-        self._input.cursor_position = len(text)
+        self._input.value = spelled(text)
+        self._input.cursor_position = len(self._input.value)
         self._input.display = True
         self._hint.update(
             Content(f"{column.name} of {self._space.name_of(place)} · enter next row · tab next cell · esc done")
@@ -324,8 +325,9 @@ class GridScreen(FeatureScreen):
         if place is None:
             return
         column = self._current
-        if self._input.value != cell_text(self._space.items[place], column):
-            self._set({place: {column: self._input.value}}, f"edit {column.name}")
+        text = unspelled(self._input.value)
+        if text != cell_text(self._space.items[place], column):
+            self._set({place: {column: text}}, f"edit {column.name}")
         if then == "down":
             self._lines.action_step(1)
         elif then in ("right", "left"):
@@ -365,6 +367,7 @@ class GridScreen(FeatureScreen):
         new = await self.app.push_screen_wait(Ask(f"replace {safe_line(old, 30)} with", hint="may be empty"))
         if new is None:
             return
+        old, new = unspelled(old), unspelled(new)
         edits: dict[int, dict[Column, str]] = {}
         for place in sorted(self._space.marks) or range(len(self._space.items)):
             text = cell_text(self._space.items[place], column)

@@ -319,7 +319,7 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
     if others:
         head = [row(("No dataset is open.", "strong")), row(), *dataset_rows(others, width)]
     else:
-        head = paragraph(_WELCOME, width, "strong")
+        head = [*paragraph(_WELCOME, width, "strong")]
     steps = _BEGIN if others else (_SAMPLE, *_BEGIN)
     hint = paragraph("↑ ↓ choose, enter does it.", width, "dim")
     return [*head, row(), *step_rows(steps, width), row(), *hint]

@@ -77,12 +77,14 @@ class LineInput(Input):
     """A line to type in; a paste of several lines becomes one, and tab takes what is written, as enter does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab,shift+tab", "submit", "take", show=False)]
+    spells: ClassVar[bool] = False
+    """Whether hidden characters are kept, spelled, and read back by the owner."""
 
     def on_paste(self, event: events.Paste) -> None:
         """In place of Textual's own, which lets through what a terminal obeys and drops all lines but the first."""
         event.prevent_default()
         event.stop()
-        text, says = fit_paste(event.text, one_line=True)
+        text, says = fit_paste(event.text, one_line=True, spells=self.spells)
         self.replace(text, *self.selection)
         if says:
             self.post_message(StatusMessage(says, "warn"))
