@@ -511,12 +511,19 @@ class Workbench(DeskApp):
     def on_do_step(self, message: DoStep) -> None:
         """Do what a row says; the sample project has no key of its own, as it is wanted only once."""
         if message.name == "sample":
-            self.run_worker(opening.open_sample(self), group="acts", name="sample", exit_on_error=False)
+            self.run_worker(self._try_sample(), group="acts", name="sample", exit_on_error=False)
         else:
             if message.name == "run":
                 self.workspace.where = ()
                 self.bring("tree")
             commands.do(self, next(one for one in ACTIONS if one[:2] == (message.where, message.name)))
+
+    async def _try_sample(self) -> None:
+        # Imported when it is wanted, because it would hold up every first picture.
+        from tui_evals.tui.runs.starting import run_open
+
+        if await opening.open_sample(self):
+            await run_open(self)
 
     def on_show_pane(self, message: ShowPane) -> None:
         self.bring(message.place)

@@ -114,28 +114,25 @@ async def new_dataset(desk: Desk) -> None:
     desk.tell(_FIRST_STEPS)
 
 
-async def open_sample(desk: Desk) -> None:
-    """Write the sample project into this folder, open it and offer to run it."""
-    # Imported when it is wanted: the engine would hold up every first picture.
+async def open_sample(desk: Desk) -> bool:
+    """Write the sample project into this folder and open it; whether it is to be run."""
     from tui_evals.datasets.discover import make_demo
-    from tui_evals.tui.runs.starting import run_open
 
-    root = desk.workspace.root.resolve()
     try:
-        file = await asyncio.to_thread(make_demo, root)
+        file = await asyncio.to_thread(make_demo, desk.workspace.root.resolve())
     except (OSError, CannotSave) as problem:
         desk.tell(f"the sample project cannot be made: {problem}", "error")
-        return
-    if await enter_file(desk, file):
-        desk.workspace.look()
-        await asyncio.to_thread(desk.workspace.read_settings)
-        desk.post_message(StateChanged())
-        next_steps = (
-            Entry("run", "run it", "the scripted target answers and judges"),
-            Entry("read", "read it first", "r runs it later"),
-        )
-        if await desk.push_screen_wait(Menu("the sample project is written", next_steps)) == "run":
-            await run_open(desk)
+        return False
+    if not await enter_file(desk, file):
+        return False
+    desk.workspace.look()
+    await asyncio.to_thread(desk.workspace.read_settings)
+    desk.post_message(StateChanged())
+    next_steps = (
+        Entry("run", "run it", "the scripted target answers and judges"),
+        Entry("read", "read it first", "r runs it later"),
+    )
+    return bool(await desk.push_screen_wait(Menu("the sample project is written", next_steps)) == "run")
 
 
 async def _ask_name(desk: Desk, title: str, start: Path, endings: tuple[str, ...]) -> Path | None:
