@@ -92,7 +92,7 @@ async def test_q_asks_before_a_conversation_or_a_text_would_be_lost(tmp_path):
         await person.press("escape", "j", "2")
         lines = person.app.query_one("#fields", Lines)
         lines.to_key("variables")
-        await person.press("enter", "enter", "x", "ctrl+q")
+        await person.press("v", "x", "ctrl+q")
         await person.until(lambda: isinstance(person.app.screen, Confirm))
         await person.press("n")
         assert person.app.is_running
