@@ -108,8 +108,9 @@ async def test_workers_and_code_of_evaluators_import_nothing_from_the_project(cl
     assert not imported(clone)
 
 
-@pytest.mark.first
-@pytest.mark.parametrize("path", ["", ":/nowhere", "/nowhere:", "/nowhere::/elsewhere"])
+@pytest.mark.parametrize(
+    "path", [pytest.param("", marks=pytest.mark.first), ":/nowhere", "/nowhere:", "/nowhere::/elsewhere"]
+)
 def test_the_console_script_imports_nothing_from_the_folder_it_stands_in(clone, path):
     for name in ("json", "encodings", "multiprocessing"):  # what Python itself imports before we are asked
         for file in (clone / name).iterdir():
