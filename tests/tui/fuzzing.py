@@ -211,11 +211,11 @@ class Window:
 
     @property
     def tree(self) -> list[str]:
-        """What stands in the frame of the tree, where that is all there is; nothing elsewhere."""
+        """The rows in the frame of the tree, where that is all there is; none elsewhere."""
         lines = self.lines
         if not lines[0].startswith("╭─ 1 Dataset") or sum("╭" in line for line in lines) != 1:
             return []
-        if not re.search(r"space mark .*filter", lines[-1]):
+        if "/ filter" not in lines[-1]:  # a dialog or a box has other keys; a mark is offered on an item alone
             return []
         return [line[1 : line.rfind("│")].rstrip() for line in lines[1:-1] if line.startswith("│")]
 

@@ -149,6 +149,18 @@ async def test_without_a_target_it_is_said_what_to_configure(project):
         assert not at_review(person)
 
 
+async def test_with_a_wrong_configuration_its_fault_is_said_and_not_that_there_is_no_target(project):
+    project.dataset(2)
+    (project.folder / ".evals" / "config.toml").write_text("[targets.m]\nmodel = 'openai/m'\napi_key = 'none'\n")
+    async with at_the_workbench(project.folder, size=(160, 45), dataset="data.json") as person:
+        await person.press("j", "ctrl+g")
+        await person.sees("harder variants", SOON)
+        await person.press("enter")
+        await person.sees("how many from each item?", SOON)
+        await person.press("enter")
+        await person.until(lambda: "targets.m.api_key must name an environment variable" in person.said(), SOON)
+
+
 async def test_failures_become_items_without_a_model_and_rules_need_rules(project):
     project.dataset(2, prompt="ask {}".format)
     project.do("run", "data.json", "--quiet", code=None)

@@ -405,7 +405,7 @@ class ProposalsScreen(FeatureScreen):
         settings = self.desk.workspace.settings
         names = settings.answering
         if not names:
-            raise ConfigurationError(_NO_TARGET)
+            raise ConfigurationError("; ".join(settings.broken.values()) or _NO_TARGET)
         usual = next(iter(settings.usual_targets), None)
         name: Any = names[0]
         if len(names) > 1:
