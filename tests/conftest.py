@@ -19,11 +19,19 @@ from hypothesis import settings
 from tests import warm
 from tests.command_line import answers, dataset, folder, shell
 from tests.server import Server, running
-from tests.tiers import pytest_configure, pytest_itemcollected
+from tests.tiers import pytest_collection_modifyitems, pytest_configure, pytest_itemcollected
 from tui_evals.store import schema
 from tui_evals.text.safe import LOG_READERS
 
-__all__ = ["answers", "dataset", "folder", "pytest_configure", "pytest_itemcollected", "shell"]
+__all__ = [
+    "answers",
+    "dataset",
+    "folder",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_itemcollected",
+    "shell",
+]
 
 # Without bytecode each worker and each of the hundreds of processes that tests start would compile the whole product;
 # git ignores the folders it is kept in.

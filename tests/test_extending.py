@@ -158,7 +158,7 @@ def test_a_folder_that_comes_onto_the_path_brings_what_it_offers_at_once(package
     assert offered("tui_evals.reports") == before
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_all_four_are_used_by_the_command_line(command, tmp_path):
     (tmp_path / "capitals.quiz").write_text("Austria?=yes\nFrance?=no\nNowhere?\n")
     done = command("import", "capitals.quiz", "--json")
@@ -178,7 +178,7 @@ def test_all_four_are_used_by_the_command_line(command, tmp_path):
     assert "StartsWith" in command("evaluators").stdout
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_target_of_a_package_can_stand_in_the_settings(command, tmp_path):
     (tmp_path / ".evals" / "config.toml").write_text('[targets.parrot]\nmodel = "echo:yes"\n')
     items = [{"prompt": "?", "expected_response": "yes"}]
@@ -201,7 +201,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_is_broken_is_a_sentence(package, tmp_path):
     (tmp_path / ".evals").mkdir()
     (tmp_path / "d.json").write_text('{"items": [{"prompt": "?"}]}')
@@ -230,7 +230,7 @@ def test_what_is_broken_is_a_sentence(package, tmp_path):
     assert not said.strip()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_broken_package_takes_nothing_from_the_rest(command, tmp_path):
     (tmp_path / "chat.json").write_text('[{"role": "user", "content": "?"}]')
     done = command("import", "chat.json")
@@ -241,6 +241,7 @@ def test_a_broken_package_takes_nothing_from_the_rest(command, tmp_path):
     assert command("run", "d.json", "--target", "demo", "--without-judges", "--quiet").returncode in (0, 1)
 
 
+@pytest.mark.nightly
 def test_help_and_a_plain_run_load_no_package(package, tmp_path):
     (tmp_path / "d.json").write_text('{"items": [{"prompt": "?", "expected_response": "x"}]}')
     code = (

@@ -38,6 +38,7 @@ def said(*words):
     return done.output.splitlines()
 
 
+@pytest.mark.nightly
 def test_questions_are_answered_within_two_lines():
     for question, answer in QUESTIONS.items():
         assert answer in "\n".join(said(*question.split())[:2]), question

@@ -88,6 +88,7 @@ def test_every_room_is_known():
     assert folders == set(FOREIGN)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("room", FOREIGN)
 def test_a_room_brings_nothing_along_that_it_must_not(room, loaded_by_room):
     loaded = loaded_by_room[room]
@@ -99,6 +100,7 @@ def test_a_room_brings_nothing_along_that_it_must_not(room, loaded_by_room):
         assert "tui_evals.tui" not in loaded
 
 
+@pytest.mark.nightly
 def test_help_imports_neither_screen_nor_models_nor_pydantic():
     code = (
         "import sys; from tui_evals.cli.main import run; run(sys.argv[1:]); print(sorted(sys.modules), file=sys.stderr)"
@@ -109,6 +111,7 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
         assert not loaded & (SCREEN | HEAVY | DATABASE | {"pydantic", "jinja2", "ruamel"}), arguments
 
 
+@pytest.mark.nightly
 def test_the_first_picture_waits_for_no_model_no_evaluator_and_no_engine():
     code = "import json, sys; import tui_evals.tui.launch, tui_evals.tui.app; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -117,6 +120,7 @@ def test_the_first_picture_waits_for_no_model_no_evaluator_and_no_engine():
     assert not {"tui_evals.evaluators.base", "tui_evals.runs.start", "tui_evals.compare.diff"} & {*loaded}
 
 
+@pytest.mark.nightly
 def test_what_only_reads_the_store_waits_for_no_library_of_datasets_or_networks(tmp_path):
     code = (
         "import json, sys; from tui_evals.cli.main import run; print(json.dumps([run(sys.argv[1:]), [*sys.modules]]))"
@@ -198,6 +202,7 @@ def in_process(code: str, folder: Path, *arguments: str) -> tuple[list, str]:
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("without", ["", _WITHOUT], ids=["extra installed", "extra absent"])
 def test_an_ordinary_run_loads_nothing_of_a_cluster(tmp_path, without):
     (codes, loaded), _ = in_process(f"MORE = [[]]\n{without}{_RUN}", tmp_path, "-", *CLUSTER)
@@ -206,11 +211,13 @@ def test_an_ordinary_run_loads_nothing_of_a_cluster(tmp_path, without):
     assert not {name.partition(".")[0] for name in loaded} & CLUSTER
 
 
+@pytest.mark.nightly
 def test_without_its_extra_every_module_can_be_imported(tmp_path):
     (_, loaded), _ = in_process(f"{_WITHOUT}{_IMPORTING}report('runs')", tmp_path, "-", *CLUSTER)
     assert "tui_evals.runs.executors.cluster.executor" in loaded
 
 
+@pytest.mark.nightly
 def test_without_its_extra_a_cluster_says_how_to_install_it(tmp_path):
     more = [["--cluster", word] for word in ("local", "local:2", "tcp://127.0.0.1:8786", "ssh:hosts.txt")]
     (codes, _), said = in_process(f"MORE = {more}\n{_WITHOUT}{_RUN}", tmp_path, "-", *CLUSTER)

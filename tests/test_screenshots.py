@@ -20,13 +20,13 @@ def base(tmp_path_factory):
     return played(tmp_path_factory.mktemp("played") / "base")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", GALLERY.shots)
 async def test_a_picture_of_the_workbench_is_current(name, base, tmp_path):
     await GALLERY.check(name, base, tmp_path)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_recorded_session_is_current(base, tmp_path):
     recorded = await SESSION.record(base, tmp_path)
     (tmp_path / "session.svg").write_text(recorded, encoding="utf-8")
@@ -54,7 +54,7 @@ def test_the_readme_quotes_what_the_recorded_session_says():
     assert quoted in recorded.replace("\xa0", " ")
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_the_failure_map_of_the_readme_is_that_of_the_recorded_run(base):
     command = [sys.executable, "-m", "tui_evals", "show", "last", "--map"]
     shown = subprocess.run(command, cwd=base, capture_output=True, text=True, check=True).stdout
@@ -65,7 +65,7 @@ def test_the_failure_map_of_the_readme_is_that_of_the_recorded_run(base):
         assert any(not {*line.replace("…", "").split()} - {*words} for words in printed), line
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_pictures_of_commands_are_current(tmp_path):
     for name, picture in pictures_of_commands(tmp_path).items():
         assert (FOLDER / name).read_text(encoding="utf-8") == picture, f"{name} is stale; run: {COMMAND}"

@@ -15,7 +15,7 @@ from tests.runs.conftest import Project
 from tests.tui.story import at_the_workbench
 
 ROOT = Path(__file__).parent.parent
-MARKS = ("first", "story", "soak", "nightly")
+MARKS = ("first", "story", "nightly")
 
 
 def choices() -> dict[str, Expression]:
@@ -58,9 +58,18 @@ def test_what_it_starts_through_a_helper_makes_a_story():
 
 def test_a_story_is_run_where_its_file_is_named():
     sources = pytest.Config.ArgsSource
-    for source, left in ((sources.TESTPATHS, f"not soak and {tiers.WITHOUT_STORIES}"), (sources.ARGS, "not soak")):
+    for source, left in (
+        (sources.TESTPATHS, f"not nightly and {tiers.WITHOUT_STORIES}"),
+        (sources.ARGS, "not nightly"),
+    ):
         config = SimpleNamespace(
-            args_source=source, option=SimpleNamespace(markexpr=f"not soak and {tiers.WITHOUT_STORIES}")
+            args_source=source, option=SimpleNamespace(markexpr=f"not nightly and {tiers.WITHOUT_STORIES}")
         )
         tiers.pytest_configure(config)
         assert config.option.markexpr == left
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("case", range(8))
+def test_of_many_cases_those_that_are_kept_are_spread_evenly(case, request):
+    assert (request.node.get_closest_marker("nightly") is None) == (case in {0, 2, 5})

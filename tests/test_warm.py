@@ -26,14 +26,14 @@ def done(start, *words, folder, **more):
     return process.returncode, out, err
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_it_says_and_returns_the_same(tmp_path):
     (tmp_path / "data.json").write_text('{"items": [{"prompt": "naïve"}]}')
     for words in (["--help"], ["nonsense"], ["validate", "data.json"], ["convert", "data.json", "--to", "jsonl"]):
         assert done(warm.Popen, *words, folder=tmp_path) == done(warm.COLD, *words, folder=tmp_path)
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_it_has_the_environment_it_is_given_and_leads_a_session(tmp_path):
     environment = {**os.environ, "TUI_EVALS_DB": str(tmp_path / "mine.db")}
     code, out, _ = done(warm.Popen, "doctor", folder=tmp_path, env=environment)

@@ -1,4 +1,4 @@
-"""Which tests are stories, which plain `pytest` leaves to `.ci/run`: what they start says so, or a mark they have."""
+"""Which tests are stories, which plain `pytest` leaves to `.ci/run`, and which of their cases `.ci/nightly` has."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
     if _OVER_HTTP in item.fixturenames or any(map(_starts_something, [item.function, *fixtures])):
         item.add_marker(pytest.mark.story)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but some cases of a test, spread evenly, to the night where it has the mark `cases`."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("cases"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of_one_test in cases.values():
+        (count,) = of_one_test[0].get_closest_marker("cases").args
+        kept = {at * len(of_one_test) // count for at in range(count)}
+        for at, item in enumerate(of_one_test):
+            if at not in kept:
+                item.add_marker(pytest.mark.nightly)
 
 
 def _starts_something(function: Callable[..., Any]) -> bool:

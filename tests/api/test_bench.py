@@ -160,6 +160,7 @@ def test_a_frame_comes_before_a_file_and_a_file_before_lists(project):
     assert first.run("r", Table(candidate_output=[7]), candidate_output_list=["x"]).scores == [1.0]
 
 
+@pytest.mark.nightly
 def test_frames_of_pandas_are_taken():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"input": ["a", "b"], "reference_output": [1, 2]})
@@ -211,7 +212,7 @@ FREE_NAMES = [
 ]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_names_are_free_text_and_each_has_a_file_of_its_own(project):
     for name in FREE_NAMES:
         letters(name).run(f"run {name}"[:1000], candidate_output_list=["A", "b", "x"])
@@ -226,7 +227,7 @@ def test_names_are_free_text_and_each_has_a_file_of_its_own(project):
     assert all(file.is_relative_to(project / ".evals" / "suites") for file in files)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_frame_of_a_hundred_thousand_rows_becomes_a_suite(project):
     rows = [str(number) for number in range(100_000)]
     frame = pytest.importorskip("pandas").DataFrame({"input": rows, "reference_output": rows})
@@ -271,6 +272,7 @@ def test_a_run_that_does_not_fit_is_refused_and_not_stored(project, wanted, prob
     assert not (project / ".evals" / "evals.db").exists()
 
 
+@pytest.mark.nightly
 def test_the_name_of_a_run_is_taken_once_in_a_suite():
     suite = letters()
     suite.run("r", candidate_output_list=REFERENCES)
@@ -279,6 +281,7 @@ def test_the_name_of_a_run_is_taken_once_in_a_suite():
     assert letters("other").run("r", candidate_output_list=REFERENCES).average == 1.0
 
 
+@pytest.mark.nightly
 def test_an_unsaved_run_is_in_no_store_until_it_is_saved_once(project):
     suite = letters()
     run = suite.run("r", candidate_output_list=["A", None, "x"], save=False, foundation_model="f")
@@ -298,6 +301,7 @@ def test_an_unsaved_run_is_in_no_store_until_it_is_saved_once(project):
         late.save()
 
 
+@pytest.mark.nightly
 def test_a_judge_that_is_missing_or_a_context_is_said_before_anything_is_stored(project):
     suite = TestSuite("s", "qa_correctness", input_text_list=["q"])
     with pytest.raises(UserValueError, match="needs the context"):
@@ -342,6 +346,7 @@ def test_a_suite_of_ones_own_scorer_is_opened_with_that_scorer_only(project):
     assert TestSuite("s", Length(2)).run("r", candidate_output_list=["a", "bb", "cc"]).scores == [0.5, 1.0, 1.0]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("result", "says"),
     [
@@ -393,6 +398,7 @@ def test_scorers_that_contradict_themselves_or_take_a_name_are_refused():
         letters(method=7)
 
 
+@pytest.mark.nightly
 async def test_within_a_loop_runs_are_awaited_and_scorers_too():
     class Awaited(Length):
         async def arun_batch(self, candidates, references=None, inputs=None, contexts=None):
@@ -435,6 +441,7 @@ def pairs(scorer, name="s"):
     return TestSuite(name, scorer, input_text_list=INPUTS, reference_output_list=REFERENCES)
 
 
+@pytest.mark.nightly
 def test_a_scorer_s_own_run_is_given_all_cases_once_and_decides_their_scores(project):
     scorer = Logged()
     run = pairs(scorer).run("r", candidate_output_list=["aa", "a", "aa"], context_list=["x", None, "z"], batch_size=2)
@@ -452,6 +459,7 @@ def test_a_scorer_s_own_run_is_given_all_cases_once_and_decides_their_scores(pro
     assert scorer.asked[3] == ("run", ["a", "b"], ["A", "C"], ["a", "c"], None, 1)
 
 
+@pytest.mark.nightly
 async def test_a_scorer_s_own_arun_is_awaited_with_all_cases_once():
     scorer = LoggedAwaited()
     run = await pairs(scorer).arun("r", candidate_output_list=["aa", "a", "aaa"], batch_size=2)
@@ -463,6 +471,7 @@ async def test_a_scorer_s_own_arun_is_awaited_with_all_cases_once():
     assert only_run.asked[0][0] == "run" and only_run.asked[0][-1] == 5
 
 
+@pytest.mark.nightly
 def test_results_belong_to_places_and_not_to_what_a_case_says():
     class Counting(Length):
         def run_batch(self, candidates, *rest):

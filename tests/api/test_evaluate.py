@@ -169,13 +169,14 @@ def test_a_run_that_cannot_go_on_says_so_and_holds_what_there_is(project):
     assert "gone" in str(caught.value) or "NOKEY" in str(caught.value)
 
 
+@pytest.mark.cases(9)
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_of_the_manual_runs(project, number, capsys):
     runpy.run_path(_example(project, number), run_name="__main__")
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_an_example_of_the_manual_runs_as_a_program(project):
     done = subprocess.run([sys.executable, _example(project, 0)], capture_output=True, text=True, cwd=project)
     assert done.returncode == 0, done.stderr

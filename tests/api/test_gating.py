@@ -44,6 +44,7 @@ def test_the_mildest_result_that_is_not_let_pass(mildest, met):
     assert gate(run_with(5, "a"), fail_on=mildest).met is met
 
 
+@pytest.mark.nightly
 def test_a_run_is_measured_against_another_and_named_as_one_likes():
     before, after = run_with(0, "before"), run_with(10, "after")
     for run, baseline in ((after, before), (after.key, before.key), ("after", "before")):
@@ -133,12 +134,14 @@ def test_each_check_has_its_figure():
     assert (score.figure.value, score.figure.unit) == (75.0, "score")
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(("allowed", "met"), [(True, False), (2, False), (3, True), (False, True), (None, True)])
 def test_items_that_broke_since_the_baseline(allowed, met):
     before, after = run_with(0, "before"), run_with(2, "after")
     assert gate(after, baseline=before, fail_on_broken=allowed).met is met
 
 
+@pytest.mark.nightly
 def test_the_configuration_keeps_the_rules_of_0_2(project):
     before, after = (run_with(0, name) for name in ("before", "after"))
     few = evaluate(ITEMS[:3], lambda prompt: "right", evaluators="Includes", name="few")

@@ -206,6 +206,7 @@ def price(folder):
     (folder / ".evals" / "config.toml").write_text(settings)
 
 
+@pytest.mark.nightly
 def test_what_the_limit_kept_from_being_asked_is_skipped_and_fails_the_session(folder):
     price(folder)
     words = (*CALM, "--tui-evals-trust", "--tui-evals-max-cost", "0.05", "-rs", "-c", os.devnull)
@@ -235,6 +236,7 @@ def test_each_item_takes_as_long_in_junit_as_its_own_answers(folder):
     assert [round(row.latency_ms / 1000, 2) for row in rows] == pytest.approx(times, abs=0.3)
 
 
+@pytest.mark.nightly
 def test_the_processes_of_xdist_share_one_run_its_limit_and_its_gates(matrix):
     pytest.importorskip("xdist")
     code, out = run_as_process(matrix, *ADDER, "-n", "2", "-v", "evals")

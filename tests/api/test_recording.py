@@ -59,6 +59,7 @@ def stored(folder):
         return run, reader.totals(run.id), list(reader.all_rows(run.id))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_what_tests_answer_is_judged_and_kept_in_one_run(folder, processes):
     if processes:
@@ -79,6 +80,7 @@ def test_what_tests_answer_is_judged_and_kept_in_one_run(folder, processes):
     assert not (folder / "tests" / ".evals").exists()
 
 
+@pytest.mark.nightly
 def test_category_and_tags_of_an_item_are_marks_of_its_test_and_others_are_given_by_name(folder):
     items = [DATA["items"][0] | {"category": "small talk"}, DATA["items"][1] | {"tags": ["slow"]}, DATA["items"][2]]
     (folder / "evals" / "shop.json").write_text(json.dumps(DATA | {"items": items}))
@@ -95,6 +97,7 @@ def test_category_and_tags_of_an_item_are_marks_of_its_test_and_others_are_given
     assert code == 2 and "marks of @cases names 'tow', and shop.json has no such item" in out
 
 
+@pytest.mark.nightly
 def test_an_answer_that_a_test_does_not_give_is_missing_and_said(folder):
     (folder / "tests" / "test_shop.py").write_text(
         TEST.replace(
@@ -108,6 +111,7 @@ def test_an_answer_that_a_test_does_not_give_is_missing_and_said(folder):
     assert "1 of 4 answers are missing" in out and "the tests ended without an answer to every item" in out
 
 
+@pytest.mark.nightly
 def test_gates_decide_over_recorded_answers(folder):
     (folder / "tests" / "test_shop.py").write_text(
         TEST.replace("tui_evals.check(case.prompt)", "tui_evals.record(case.prompt)")
@@ -120,6 +124,7 @@ def test_gates_decide_over_recorded_answers(folder):
     assert code == 1 and "no baseline is set" in out
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_recorded_is_a_sentence(folder):
     (folder / "evals" / "shop.json").write_text(json.dumps({**DATA, "default_evaluators": {"Relevance": {}}}))
     code, out = run(folder, "tests")
@@ -150,7 +155,8 @@ def session(folder, limit, *words):
     return run(folder, *words, "-rs", "evals/a.json", "evals/b.json", "tests")
 
 
-@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "3"), marks=pytest.mark.soak)], ids=["one", "xdist"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "3"), marks=pytest.mark.nightly)], ids=["one", "xdist"])
 def test_a_session_spends_its_limit_once_in_all_runs_and_processes_and_replays_cost_nothing(
     folder, one_server, processes
 ):
@@ -170,6 +176,7 @@ def test_a_session_spends_its_limit_once_in_all_runs_and_processes_and_replays_c
     assert len(costs) == 9 and sum(costs) == pytest.approx(1.8) and sum(costs[:3]) == 0
 
 
+@pytest.mark.nightly
 def test_an_answer_that_no_money_is_left_to_judge_is_a_skip_and_fails_the_session(folder, one_server):
     project = priced_project(folder, one_server)
     words = ("--tui-evals-max-cost", "0.35", "--tui-evals-trust", "-rs", "tests")

@@ -47,6 +47,7 @@ def test_a_run_is_opened_by_last_key_and_name_and_runs_are_listed():
         Run.open("nothing")
 
 
+@pytest.mark.nightly
 def test_runs_compare_with_a_verdict_a_frame_and_a_page(project):
     before = evaluate(ITEMS, agent, evaluators="Includes")
     after = evaluate(ITEMS, silent, evaluators="Includes")
@@ -163,6 +164,7 @@ async def test_errors_of_a_client_of_another_loop_advise_aevaluate():
         evaluate(ITEMS[:2], sometimes, evaluators="Includes")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_in_a_running_loop_ends_the_run_and_names_it(project):
     script = """
         import asyncio, os, signal

@@ -36,12 +36,14 @@ def code_cells(folder):
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
+@pytest.mark.nightly
 def test_its_tests_pass_and_close_with_a_line(project):
     done = python(project, "-m", "pytest", *USUAL, "tests")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 passed" in done.stdout and "evals/greetings.json (answers of tests): run" in done.stdout
 
 
+@pytest.mark.nightly
 def test_the_cells_of_its_notebook_run_one_after_the_other(project):
     pytest.importorskip("pandas")
     script = project / "cells.py"
@@ -70,7 +72,7 @@ def test_its_notebook_runs_in_a_kernel_and_shows_reports(project, monkeypatch):
     assert any("Evaluation report" in html for html in shown) and any("Comparison of 2 runs" in html for html in shown)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_mypy_strict_accepts_it(project):
     done = python(
         project, "-m", "mypy", "--strict", "--cache-dir", str(project / "cache"), "--explicit-package-bases", *FILES

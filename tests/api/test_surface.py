@@ -104,7 +104,7 @@ print(worst(run), run.rows()[0]["category"])
 """
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_mypy_strict_accepts_every_example_without_a_plugin(tmp_path):
     files = [tmp_path / f"example_{number}.py" for number in range(len(EXAMPLES) + 1)]
     for file, code in zip(files, [*map(textwrap.dedent, EXAMPLES), SCRIPT], strict=True):

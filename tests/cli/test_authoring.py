@@ -135,7 +135,7 @@ def test_convert_writes_every_format_and_says_what_is_lost(shell, project):
     assert again.code == 2 and "already there" in again.err
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_without_a_dataset_and_without_a_terminal_nothing_is_asked(project):
     done = subprocess.run(
         [sys.executable, "-m", "tui_evals", "validate"], stdin=subprocess.DEVNULL, capture_output=True, text=True

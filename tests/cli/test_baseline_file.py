@@ -54,6 +54,7 @@ def test_it_holds_verdicts_and_figures_and_no_texts(committed):
     assert named == sorted(named) and len(text.splitlines()) < 6 + 20
 
 
+@pytest.mark.nightly
 def test_a_run_is_measured_against_it_on_a_fresh_checkout(shell, committed):
     assert _gated(shell).code == 0
     _agent("'nothing'")
@@ -62,6 +63,7 @@ def test_a_run_is_measured_against_it_on_a_fresh_checkout(shell, committed):
     assert _gated(shell, "--fail-on-regression").code == 1
 
 
+@pytest.mark.nightly
 def test_an_edited_item_is_not_compared_and_the_others_are(shell, committed):
     _dataset([{**ITEMS[0], "expected_response": "crimson"}, *ITEMS[1:]])
     done = _gated(shell, "--max-missing", "50")

@@ -138,6 +138,7 @@ def test_columns_meet_as_they_do_when_runs_are_compared(shell, asked):
     assert (found["pairs"], found["items"], found["win_rate"]) == (2, 1, 0.5)
 
 
+@pytest.mark.nightly
 def test_a_limit_takes_the_first_pairs_or_draws_them(shell, asked):
     runs = worth(*range(10)), worth(*range(10, 20))
     told(shell, *runs, "--limit", 3)
@@ -148,6 +149,7 @@ def test_a_limit_takes_the_first_pairs_or_draws_them(shell, asked):
     assert drawn["duels"] == again["duels"] and drawn["duels"][0]["pairs"] == 3 and len(asked) <= 6
 
 
+@pytest.mark.nightly
 def test_a_plan_asks_nothing_and_knows_what_is_decided(shell, asked):
     runs = worth(1, 2, 3, 4), worth(1, 3, 4, 5)
     told(shell, *runs, "--limit", 2)
@@ -167,6 +169,7 @@ def test_a_plan_asks_nothing_and_knows_what_is_decided(shell, asked):
     assert unknown["cost"] is None
 
 
+@pytest.mark.cases(9)
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -284,6 +287,7 @@ def test_a_battle_of_columns_names_two_of_one_run(shell, asked):
     assert asked == []
 
 
+@pytest.mark.nightly
 def test_past_battles_are_listed_and_shown_again_without_asking(shell, asked):
     assert "No battles yet" in shell("battles").out
     run, others = two_models(*[(1, 2)] * 9, (2, 1)), [worth(*[value] * 3) for value in (1, 2, 3)]
@@ -308,6 +312,7 @@ def test_past_battles_are_listed_and_shown_again_without_asking(shell, asked):
     assert missing.code and "there is no battle 7; `tui-evals battles` lists them" in missing.err
 
 
+@pytest.mark.nightly
 def test_with_a_run_its_battles_are_deleted(shell, asked):
     runs = [worth(value) for value in (1, 2, 3)]
     shell("battle", *runs[:2])

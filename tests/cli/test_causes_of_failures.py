@@ -98,6 +98,7 @@ def test_after_a_run_in_which_all_is_well_the_hint_shows_the_answers(shell):
     assert listed(shell, "tui-evals show last")
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     "word, names",
     [("error", "1234"), ("errored", "1234"), ("fail", "56"), ("failed", "56"), ("empty", "6"), ("pass", "78")],

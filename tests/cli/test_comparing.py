@@ -114,6 +114,7 @@ def test_that_p_is_corrected_and_its_intervals_are_not_is_said_where_there_are_s
     assert "corrected" not in shell("compare", past(Said()).key, past(Said(status="fail")).key).out
 
 
+@pytest.mark.nightly
 def test_small_scores_and_small_differences_have_the_decimals_they_need(shell):
     def line(key, before, after):
         runs = [past(Said(scores=[judged(key, value)])).key for value in (before, after)]

@@ -127,6 +127,7 @@ def test_a_store_that_was_cut_off_is_said_checked_and_saved(shell, store, sound)
     assert [path for path in store.parent.iterdir() if path.name.startswith(".repair")] == []
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("percent", range(20, 95, 5))
 def test_what_can_be_read_of_one_that_was_cut_off_is_what_is_saved(folder, sound, percent):
     path = folder / "evals.db"
@@ -168,6 +169,7 @@ def _roots(path):
     return {table: pages for table, pages in roots.items() if table not in _MADE_AGAIN}
 
 
+@pytest.mark.nightly
 def test_of_every_table_that_cannot_be_read_at_all_a_repair_says_that_it_is_lost(shell, store, sound):
     store.write_bytes(sound)
     roots = _roots(store)

@@ -86,8 +86,8 @@ def test_plain_runs_it_here_with_passes_failures_and_errors(tmp_path):
         assert min(totals.passed, totals.failed, totals.errored) > 2
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("name", ["moving-in", "wishes-as-json"])
-@pytest.mark.soak
 def test_the_other_datasets_pass_and_fail_too(tmp_path, name):
     make_demo(tmp_path)
     write_setting(tmp_path, ("targets", "demo", "params"), {"latency_ms": 0, "jitter_ms": 0})
@@ -98,7 +98,7 @@ def test_the_other_datasets_pass_and_fail_too(tmp_path, name):
     assert totals.passed > 2 and totals.failed > 1
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_workbench_opens_on_a_run_that_is_under_way(tmp_path):
     code = (
         "import json, sys; sys.stdin.isatty = sys.stdout.isatty = lambda: True\n"

@@ -40,6 +40,7 @@ def names(answers):
     return [answer["name"] for answer in answers]
 
 
+@pytest.mark.nightly
 def test_the_terminal_and_json_have_them_as_columns_and_filters(shell):
     out = shell("run", "data.json").out
     assert "1× cut off at the limit of tokens – `tui-evals show" in out and "raise max_tokens" in out
@@ -66,7 +67,7 @@ def test_the_page_has_them_as_filters_and_says_why(shell):
     assert "cut off at the limit of tokens" in shell("report", "last", "--to", "md", "-o", "-").out
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_workbench_has_them_as_a_column_and_as_filters(shell, tmp_path):
     shell("run", "data.json", "--quiet")
 

@@ -53,6 +53,7 @@ def test_a_gate_on_a_share_is_not_met_by_what_cannot_fail(scored):
     assert scored("--quiet", "--fail-on", "error").code == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_comparisons_are_of_the_means_and_never_equal_out_of_nothing(scored, shell):
     scored("--quiet", texts=TEXTS)

@@ -36,6 +36,7 @@ def test_runs_and_targets_have_headings_and_runs_a_rate_for_each_column(shell, t
     assert head.split()[:3] == ["target", "model", "key"] and len({line.index("python:") for line in lines[:2]}) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_a_bar_or_a_slash_stands_for_the_dot_in_names_of_columns(shell, two_targets):
     for typed in ("echo · plain,shout · plain", "echo|plain,shout | plain", "echo / plain,shout / plain"):

@@ -55,6 +55,7 @@ def types(empty, shell):
     return type_all
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize(
     ("files", "lines", "code", "says"),
     [
@@ -249,6 +250,7 @@ def test_a_refused_login_names_the_header_to_give(types):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", ["show last", "runs", "help gates", f"{TYPED.removesuffix(' --quiet')} --no-cache"])
 def test_a_reader_that_closes_the_pipe_does_not_change_the_exit_code(types, command):
     types({"data.json": DATA, "agent.py": AGENT}, [TYPED])
@@ -346,6 +348,7 @@ def _at_terminal(line, **environment):
         return terminal.text
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", ["show last", "help gates", "compare last", "runs"])
 def test_long_output_goes_through_the_pager(types, command):
     many = json.dumps({"default_evaluators": {"ExactMatch": {}}, "items": asked(12)})
@@ -357,6 +360,7 @@ def test_long_output_goes_through_the_pager(types, command):
     assert "PAGED" not in _at_terminal("runs --limit 2")
 
 
+@pytest.mark.nightly
 def test_blind_labels_end_with_one_json_value(types):
     types({"data.json": DATA, "agent.py": AGENT}, [TYPED])
     words = "label last --blind --author ada --json"

@@ -23,6 +23,7 @@ def dataset(project):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_a_gate_measures_against_an_exported_run_on_a_fresh_checkout(shell, project, dataset, monkeypatch):
     _agent("prompt.split()[1].rstrip('.')")

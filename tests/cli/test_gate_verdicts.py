@@ -142,6 +142,7 @@ def test_a_run_that_came_to_nothing_says_what_happened(answered, texts, says):
 # -- against a baseline
 
 
+@pytest.mark.nightly
 def test_a_regression_gate_that_cannot_fire_is_not_met_and_says_how_many_items_it_takes(answered, shell):
     answered([RIGHT] * 5)
     assert "It takes at least 6." in shell("baseline", "set").out
@@ -153,6 +154,7 @@ def test_a_regression_gate_that_cannot_fire_is_not_met_and_says_how_many_items_i
     assert answered([WRONG] * 6, "--fail-on-regression").code == 1
 
 
+@pytest.mark.nightly
 def test_a_baseline_in_which_little_passes_shows_no_drop_and_lets_a_better_run_through(answered, shell):
     answered([RIGHT] * 3 + [WRONG] * 17)
     assert "Only 3 of 20 items pass in the baseline" in shell("baseline", "set").out
@@ -221,6 +223,7 @@ def reply(prompt):
 """
 
 
+@pytest.mark.nightly
 def test_items_that_flip_within_the_repeats_of_the_baseline_are_not_counted(dataset, project, shell):
     dataset(3)
     for name, wrong in (("before", ()), ("after", ("ask 0", "ask 1"))):
@@ -237,6 +240,7 @@ def test_items_that_flip_within_the_repeats_of_the_baseline_are_not_counted(data
     assert shell("run", "data.json", "-t", "python:flips_after:reply", *run, "--fail-on-broken=2").code == 0
 
 
+@pytest.mark.nightly
 def test_a_run_may_ask_less_or_more_often_than_its_baseline(dataset, project, shell):
     dataset(10)
     for name, wrong in (("before", ()), ("after", ("ask 0", "ask 1"))):
@@ -335,6 +339,7 @@ def test_a_run_that_goes_on_has_no_gates_until_it_ends(stopped, project, shell):
     assert "✓ met" in shell("show", "last").out
 
 
+@pytest.mark.nightly
 def test_what_broke_so_far_decides_a_gate_of_an_interrupted_run_and_a_regression_waits(stopped, answered, shell):
     answered([RIGHT] * 20)
     shell("baseline", "set")

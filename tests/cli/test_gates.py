@@ -61,6 +61,7 @@ def test_a_run_that_got_worse_is_exit_1_and_every_number_that_did_is_named(asked
     assert "Includes: 1 in" in evaluator and "is worse than" in evaluator
 
 
+@pytest.mark.nightly
 def test_what_chance_makes_too_is_no_regression_and_the_level_decides_what_that_is(asked, shell):
     asked(0)
     shell("baseline", "set")
@@ -108,6 +109,7 @@ def test_a_file_of_no_known_kind_is_refused_before_anything_is_asked(asked, proj
     assert not (project / ".evals" / "evals.db").exists()
 
 
+@pytest.mark.nightly
 def test_another_run_can_be_named_and_is_found_before_the_new_one_exists(asked, shell, project):
     asked(0, "--name", "good")
     asked(10)
@@ -271,7 +273,7 @@ def no_intervals(monkeypatch):
     monkeypatch.setattr(measures, "difference_interval", lambda differences, largest: (None, ""))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_of_runs_without_a_difference_no_more_are_called_worse_than_the_level_says(no_intervals):
     rounds = 300
     allowance = 2 * (0.05 * 0.95 / rounds) ** 0.5

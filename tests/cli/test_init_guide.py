@@ -146,6 +146,7 @@ def test_a_model_that_lists_itself_is_of_openais_protocol(shell, project, one_se
     assert (card.source, card.said["at"]) == ("a2a", "http://host")
 
 
+@pytest.mark.nightly
 def test_a_key_of_anthropic_in_a_curl_command_is_kept_where_git_does_not_look(shell, project):
     with speaking() as provider:
         provider.says(anthropic(text="Hello from Claude"))

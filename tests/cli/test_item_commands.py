@@ -413,6 +413,7 @@ EDITS = st.one_of(
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 @given(style=st.sampled_from(sorted(STYLES)), edits=st.lists(EDITS, min_size=1, max_size=3))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -64,7 +64,7 @@ def test_rows_come_back_in_order_and_a_bad_one_does_not_end_the_stream(shell, mo
     assert [record["result"] for record in records] == ["pass", "error", "error", "fail"]
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_ten_thousand_rows_are_judged_in_one_process():
     row = json.dumps({"evaluator": "Equals", "response": "a", "expected": "a"}) + "\n"
     command = [sys.executable, "-m", "tui_evals", "score", "--jsonl"]

@@ -56,6 +56,7 @@ def test_a_limit_that_was_broken_says_what_it_took_and_what_was_allowed_everywhe
     assert says in text and "of at least" not in text
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_a_slower_run_is_worse_and_both_times_have_their_unit(shell):
     keys = [timed(*[at] * 12, threshold=None).key for at in (660.0, 1020.0)]

@@ -87,6 +87,7 @@ def test_a_run_names_some_and_validate_all(shell):
     assert done.err.count("{{ a }}") == 10 and "15 more like these" in done.err
 
 
+@pytest.mark.nightly
 async def test_the_workbench_shows_it_at_the_item_and_refuses_the_run(shell):
     Path(".evals/config.toml").write_text('[run]\ntargets = ["demo"]\n')
     async with at_the_workbench(Path.cwd(), dataset=str(write()), size=(160, 45)) as person:

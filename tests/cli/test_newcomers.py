@@ -68,6 +68,7 @@ def newcomer(shell, project):
     return Newcomer(shell)
 
 
+@pytest.mark.nightly
 def test_an_own_http_api_with_a_login(newcomer, api, monkeypatch):
     monkeypatch.setenv("SHOP_KEY", "s3cret")
     newcomer.types(f"tui-evals init --from http --at {api} --header 'Authorization: Bearer env:SHOP_KEY'")
@@ -80,6 +81,7 @@ def test_an_endpoint_of_openais_protocol(newcomer, one_server):
     newcomer.reaches_a_gate()
 
 
+@pytest.mark.nightly
 def test_a_python_agent(newcomer):
     Path("agent.py").write_text("def answer(prompt):\n    return f'I heard {prompt}'\n")
     sys.modules.pop("agent", None)
@@ -87,6 +89,7 @@ def test_a_python_agent(newcomer):
     newcomer.reaches_a_gate()
 
 
+@pytest.mark.nightly
 def test_a_key_of_anthropic(newcomer, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-1")
     with speaking() as provider:
@@ -97,6 +100,7 @@ def test_a_key_of_anthropic(newcomer, monkeypatch):
         newcomer.reaches_a_gate("1 of 1 pass")
 
 
+@pytest.mark.nightly
 def test_a_project_of_promptfoo(newcomer, one_server):
     one_server.reset()
     Path("promptfooconfig.yaml").write_text(

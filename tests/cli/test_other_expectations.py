@@ -61,6 +61,7 @@ def test_the_offered_command_makes_them_comparable(run, shell):
     assert OTHERWISE not in shell("compare", first, second).out
 
 
+@pytest.mark.nightly
 def test_a_rescored_side_is_compared_by_what_judged_it_and_the_older_verdict_is_offered_to_be_judged_again(run, shell):
     dataset("no", "no", "yes")
     first, second = run(), run()
@@ -72,6 +73,7 @@ def test_a_rescored_side_is_compared_by_what_judged_it_and_the_older_verdict_is_
     assert f"tui-evals rescore {first}" in shell("compare", second, first).out.replace("\n", " ")
 
 
+@pytest.mark.nightly
 def test_other_options_of_an_evaluator_are_another_expectation(run, shell):
     dataset("yes", "yes", "yes", default_evaluators={"PartialMatch": {"threshold": 0.5}})
     first = run()
@@ -81,6 +83,7 @@ def test_other_options_of_an_evaluator_are_another_expectation(run, shell):
     assert compared(shell, first, run())["lines"]["not comparable"] == 0
 
 
+@pytest.mark.nightly
 def test_where_nothing_is_left_to_compare_the_verdict_says_why(run, shell):
     dataset("yes", "yes", "yes")
     first = run()
@@ -91,6 +94,7 @@ def test_where_nothing_is_left_to_compare_the_verdict_says_why(run, shell):
     assert shell("compare", first, second, "--only", "broken").out.rstrip().endswith("No answer is broken.")
 
 
+@pytest.mark.nightly
 def test_files_and_the_workbench_say_it_too(run, shell):
     dataset("yes", "yes", "yes")
     first = run()

@@ -44,7 +44,7 @@ def test_a_device_is_written_into_and_stays_a_device(shell, project, run):
     assert stat.S_ISCHR(os.stat("full").st_mode)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_standard_output_by_any_name_gets_the_data_and_nothing_else(shell, project, run):
     plain = shell("report", "--to", "json", "-o", "-").out
     assert json.loads(plain)["items"]
@@ -60,7 +60,7 @@ def test_the_standard_output_by_any_name_gets_the_data_and_nothing_else(shell, p
     assert Path("log").read_text() == "before\n" + plain * len(names)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_program_behind_a_substituted_name_reads_it(shell, project, run):
     words = "-m tui_evals report --to jsonl -o >(cat >there.tmp; mv there.tmp there)"
     done = subprocess.run(["bash", "-c", f"{sys.executable} {words}; wait $!"], capture_output=True, text=True)
@@ -96,6 +96,7 @@ def test_the_ending_says_what_export_writes(shell, project, run):
     assert json.loads(Path("other.csv").read_text())["items"]
 
 
+@pytest.mark.nightly
 def test_a_reader_that_closes_the_pipe_changes_no_exit_code(project, run):
     Path("bad.json").write_text('{"items": [{"prompt": 1}]}')
     code = "import sys; from tui_evals.cli.main import run; sys.exit(run(sys.argv[1:]))"

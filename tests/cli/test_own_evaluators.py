@@ -20,7 +20,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_new_writes_a_function_and_a_test_that_pass_as_they_are(project, capsys):
     shell = Shell(capsys)
     done = shell("evaluators", "new", "shouting")

@@ -159,6 +159,7 @@ def test_keys_become_secrets(shell, begun, monkeypatch):
     assert _steps()[5]["env"] == {name: f"${{{{ secrets.{name} }}}}" for name in ("B_KEY", "OPENAI_API_KEY")}
 
 
+@pytest.mark.nightly
 def test_the_comment_of_a_pull_request_is_updated(shell, begun, github):
     shell("ci", "init", "--install", "x")
     assert "wrote the comment" in shell("ci", "report", "--baseline", "evals/baseline.json").out
@@ -197,7 +198,7 @@ def _wheel(folder):
     return file
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(("answer", "code"), [("prompt.split()[1].rstrip('.')", 0), ("'nothing'", 1)])
 def test_each_step_works_on_a_fresh_runner(shell, begun, github, tmp_path, answer, code):
     """A clone in an empty folder with an empty home and a Python of its own, as GitHub gives one."""
@@ -233,6 +234,7 @@ def test_each_step_works_on_a_fresh_runner(shell, begun, github, tmp_path, answe
     assert len(github.comments) == 1 and (tmp_path / "told.md").stat().st_size
 
 
+@pytest.mark.nightly
 def test_the_recipe_of_the_manual_works_word_for_word(shell, begun, monkeypatch):
     page = (Path(tui_evals.__file__).parent / "help" / "reports.md").read_text().partition("## On GitHub")[2]
     lines = [line.strip() for line in page.splitlines() if line.startswith("    tui-evals")]
@@ -244,6 +246,7 @@ def test_the_recipe_of_the_manual_works_word_for_word(shell, begun, monkeypatch)
         assert done.code == 0, (words, done.err)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("given", [{}, {"EXPERIMENT": "experiment.yaml", "OPTIONS": "--fail-under 90 --repeats 2"}])
 def test_the_action_runs_what_it_is_given(shell, begun, given):
     shell("baseline", "export", "-o", "base.json")

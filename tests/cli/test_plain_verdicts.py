@@ -37,7 +37,7 @@ def faces(shell, keys):
         yield from (report_text(kind, reader, runs) for kind in ("md", "html"))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_better_run_is_called_better(shell, two_runs):
     keys = two_runs(*CERTAIN)
     command, data, trend, *files = (" ".join(text.split()) for text in faces(shell, keys))
@@ -48,6 +48,7 @@ def test_a_better_run_is_called_better(shell, two_runs):
         assert not HIDDEN.search(text)
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_what_could_be_chance_is_called_so_with_how_many_items_would_tell(shell, two_runs):
     keys = two_runs(*OPEN)

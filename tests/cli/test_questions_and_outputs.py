@@ -28,7 +28,7 @@ def test_a_question_without_a_terminal_ends_with_how_to_answer_it(shell, folder,
         assert shell(*words, "--yes").code == 0
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_dataset_is_converted_into_whatever_a_name_stands_for(folder):
     Path("d.json").write_text(json.dumps({"items": ITEMS}))
     code = "import sys; from tui_evals.cli.main import run\n"

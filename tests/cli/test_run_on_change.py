@@ -5,6 +5,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.tui.terminal import Terminal
 from tui_evals.cli.run.watching import _next_change, watched_files
 
@@ -16,6 +18,7 @@ def put_dataset(*prompts, expected="asked"):
     Path("evals.json").write_text(json.dumps({"items": items, "default_evaluators": {"Includes": {}}}))
 
 
+@pytest.mark.nightly
 def test_an_edit_asks_only_what_it_touched_and_shows_the_difference(project, one_server):
     one_server.reset()
     Path(".evals").mkdir()
@@ -38,6 +41,7 @@ def test_an_edit_asks_only_what_it_touched_and_shows_the_difference(project, one
     assert one_server.counts()["asked"] == 3
 
 
+@pytest.mark.nightly
 def test_edited_code_is_read_anew_and_ctrl_c_ends_it(project):
     Path("agent.py").write_text("def answer(prompt):\n    return 'one'\n")
     put_dataset("hello", expected="two")

@@ -73,6 +73,7 @@ def test_json_says_all_of_a_suite_and_of_a_run(suite, shell):
     assert json.loads(made.out)["run"] == "third" and made.code == 0
 
 
+@pytest.mark.nightly
 def test_runs_are_compared_by_their_averages_and_by_the_test_of_the_house(suite, shell):
     first_and_second(shell, suite)
     said = shell("suite", "compare", "demo").out
@@ -86,6 +87,7 @@ def test_runs_are_compared_by_their_averages_and_by_the_test_of_the_house(suite,
     assert shell("compare", "first", "second").code == 0
 
 
+@pytest.mark.nightly
 def test_less_hedging_is_better(tables, shell):
     (tables / "h.csv").write_text("candidate_output\n" + '"As an AI, I cannot have opinions."\n' * 3)
     method = '{"hedging_language": {"method": "lexical"}}'
@@ -106,6 +108,7 @@ def test_a_judged_suite_takes_contexts_and_a_judge(tables, shell):
     assert [one["context"] for one in json.loads(done.out)["test_cases"]] == ["one", "two", "three"]
 
 
+@pytest.mark.nightly
 def test_the_candidates_of_a_run_are_kept_so_that_it_can_be_judged_and_asked_again(suite, shell, project):
     first_and_second(shell, suite)
     kept = json.loads((project / ".evals" / "suites" / "demo" / "first.json").read_text())

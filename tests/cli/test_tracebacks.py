@@ -48,6 +48,7 @@ def shell(tmp_path, monkeypatch, capsys):
     return Shell(capsys)
 
 
+@pytest.mark.nightly
 def test_a_function_that_raises_says_where_in_show_and_in_the_workbench(shell, tmp_path):
     shell("run", "data.json", "-t", "python:lookups:answer", "--quiet")
     out = shell("show", "last", "--item", "#2").out
@@ -118,6 +119,7 @@ def test_what_a_target_of_the_users_own_raises_is_a_record_and_not_the_end_of_th
     assert "ValueError: no such thing" in run.answers[0].traceback
 
 
+@pytest.mark.nightly
 def test_a_judge_that_refuses_the_key_is_told_once(shell, tmp_path):
     with running() as server:
         (tmp_path / ".evals" / "config.toml").write_text(

@@ -104,7 +104,7 @@ def test_one_run_is_a_sentence_and_its_row(shell):
     assert "A trend takes two runs or more." in out and run.key in out
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_two_hundred_runs_fit_a_terminal_as_means_and_are_whole_in_a_pipe(shell, terminal):
     for number in range(200):
         past(Said(status="pass" if number >= 100 else "fail"))

@@ -85,7 +85,7 @@ def test_one_side_that_always_wins_is_not_certain_to(count):
     assert found.share == 1 and found.interval.low < 0.95 and found.interval.high == 1
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_the_interval_holds_the_truth_as_often_as_it_says():
     random_ = random.Random(2)
     held = 0

@@ -28,14 +28,15 @@ def test_the_interval_that_took_every_answer_for_independent_does_not_hold_them(
     assert coverage.summary(found).worst.covered < 0.1 and coverage.broken(found)
 
 
-@pytest.mark.soak
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", [table.name for table in coverage.TABLES if table.limited])
 def test_every_interval_holds_the_limits_as_far_as_a_few_rounds_can_tell(name):
     (found,) = coverage.measure(OURS[name], ROUNDS, 1).values()
     assert coverage.broken(found, SLACK) == []
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_command_prints_its_tables_and_fails_where_a_limit_is_broken(capsys, monkeypatch):
     assert coverage.main(["kappa", "uneven", "--rounds", "30"]) == 0
     told = capsys.readouterr().out

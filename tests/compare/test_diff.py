@@ -224,8 +224,9 @@ HOSTILE = {
 }
 
 
+@pytest.mark.story
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.soak
 def test_hostile_texts_end_soon_and_lose_nothing(name):
     left, right = HOSTILE[name]
     started = time.process_time()
@@ -246,7 +247,7 @@ def test_coarse_is_said_and_still_marks_only_the_middle():
     check(rough, line + "end", "start " + scattered + "end")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_memory_grows_with_the_text_and_not_with_its_square():
     def peak(count):
         left, right = "\n".join(LINES[:count]), "\n".join(line + "!" for line in LINES[:count])

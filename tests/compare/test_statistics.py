@@ -194,7 +194,7 @@ def too_many(rate, level, trials):
     return rate > level + 3 * sqrt(level * (1 - level) / trials)
 
 
-@pytest.mark.soak
+@pytest.mark.story
 @pytest.mark.parametrize(("n", "trials"), [(6, 400), (12, 150), (40, 120)])
 @pytest.mark.parametrize("kind", [verdicts, scores, skewed, repeats])
 def test_runs_without_a_difference_raise_false_alarms_no_more_often_than_the_level(kind, n, trials):
@@ -283,7 +283,7 @@ def test_as_many_items_are_needed_as_give_the_power(differences):
         assert power(n, differences, level) >= chance - 1e-9 > power(n - 1, differences, level) - 1e-6
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("differences", "trials"),
     [([1.0] * 35 + [-1.0] * 15 + [0.0] * 50, 400), (drawn(100, 9, shift=0.4), 300)],

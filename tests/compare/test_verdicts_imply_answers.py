@@ -168,6 +168,7 @@ def check_promise(asked, gates, met):
     assert not any(one.status in bad[gates.fail_on] for one in asked)
 
 
+@pytest.mark.nightly
 @given(RUNS, GATES.filter(lambda gates: gates.deciding))
 def test_what_is_met_was_answered_judged_and_passed(asked, gates):
     results = verdict_on(asked, gates)
@@ -176,6 +177,7 @@ def test_what_is_met_was_answered_judged_and_passed(asked, gates):
     assert gates_event(results)["met"] is results.met is bool(results)
 
 
+@pytest.mark.nightly
 @given(RUNS, RUNS)
 def test_a_regression_gate_is_met_over_19_of_20_of_what_the_baseline_judged(asked, before):
     gates = Gates(fail_on_regression=0.05)

@@ -22,6 +22,7 @@ VALUE = st.recursive(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=100)
 @given(st.lists(st.dictionaries(TEXT, VALUE, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_whatever_items_hold_is_read_back_as_it_was(items):

@@ -177,6 +177,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path):
     file = tmp_path / "d.json"
     for round_number in range(10):

@@ -125,7 +125,7 @@ def test_parsing_is_the_rule_as_written(text: str, eval_type: str, match_fn: str
     assert parse_choice(text, choices, eval_type, match_fn) in (*choices, INVALID)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @each_row("match_fn", ["starts_or_endswith", "include"])
 @each_row(
     "reply",

@@ -111,7 +111,7 @@ def test_absent_evidence_is_empty_text_and_present_evidence_arrives_whole(projec
     )
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_large_answer_arrives(project: Path) -> None:
     assert judged_by(project, returning("{'score': len(response)}"), response="é" * 5_000_000).score == 5_000_000
 

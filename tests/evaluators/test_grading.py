@@ -254,7 +254,7 @@ def test_absent_evidence(evaluator: type[Evaluator], needed: tuple[str, ...], ar
         assert len(judge.questions) == 1
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @each_row("grade", [summary, correctness, hallucination])
 def test_ten_megabytes_and_odd_texts(grade: Any) -> None:
     assert grade(Judge("1"), response="word " * 2_000_000).details["code"] == "responseTooLarge"

@@ -131,7 +131,7 @@ def test_any_text_is_read_and_the_same_twice(text: str) -> None:
     assert find_disclaimers(text) == find_disclaimers(text)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @each_row(
     "text",
     ["i " * 5_000_000, "but as an ai, " * 700_000, "I'm an AI, " * 900_000, '"' * 10_000_000, '"a b c d"' * 1_000_000],

@@ -520,7 +520,7 @@ def test_an_answer_among_the_variables_needs_no_other() -> None:
     assert "A: <completion|given>" in shown(INLINE, variables={"completion": "given"}, response=None)
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_huge_reply_is_read() -> None:
     record = graded({**INLINE, "choice_scores": SCORES}, "No, no, no. " * 800_000 + "\nYes")
     assert (record.label, record.result) == ("Yes", "pass")

@@ -89,13 +89,13 @@ def test_without_an_answer() -> None:
     assert score(Readability, response="").score == 206.84
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_the_same_words_many_times_are_read_in_full() -> None:
     reading = measure_reading("The cat sat on the mat. " * (10 * MB // 24))
     assert (reading.words, reading.ease) == (10 * MB // 24 * 6, 116.15)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @each_row(
     "text",
     [

@@ -155,6 +155,7 @@ def test_every_evaluator_explains_itself(name):
     assert kind.family and isinstance(kind.needs, tuple)
 
 
+@pytest.mark.nightly
 @each_row("name", NAMES)
 def test_every_example_passes(name, monkeypatch):
     pytest.importorskip("wordfreq") if name == "Specificity" else None
@@ -270,6 +271,7 @@ RESULTS = {"pass", "fail", "error", "skipped", None}
 QUICK = [name for name in NAMES if name not in ("PythonUnitTests", "BertScore")]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("part", range(8))
 @given(evidence=evidences, reply=any_text)
 def test_no_evaluator_raises_whatever_it_is_given(part, evidence, reply):
@@ -291,9 +293,9 @@ HUGE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("shape", HUGE)
 @each_row("name", QUICK)
-@pytest.mark.soak
 def test_ten_megabytes_end_in_a_record_soon(name, shape):
     kind = NAMES[name]
     if kind.judged:

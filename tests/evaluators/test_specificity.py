@@ -146,7 +146,7 @@ def test_without_the_extra_the_record_says_what_to_install(monkeypatch: pytest.M
     assert "pip install 'tui-evals[specificity]'" in record.reason
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.usefixtures("fixed_frequencies")
 @each_row(
     ("text", "expected"),

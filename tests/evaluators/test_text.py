@@ -184,7 +184,7 @@ def test_regex(options: dict[str, Any], response: str, result: str) -> None:
     assert score(Regex, options, response=response).result == result
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_an_evil_pattern_ends_with_a_record() -> None:
     assert score(Regex, {"pattern": "^(a+)+$"}, response="a" * 10_000 + "!").result == "fail"
     record = score(Regex, {"pattern": r"^(a|aa)+\1?(?=$)"}, response="a" * 60 + "!")

@@ -38,7 +38,7 @@ def test_going_on_without_a_budget_asks_nothing_again_either(shop):
     assert shop.server.repeated() == []
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(shop):
     options = (*amounts(shop, rules=3, tests=3), "-c", 2)
     shop.server.behave("groundtruth", always="held")
@@ -79,7 +79,7 @@ def test_a_server_that_fails_twice_is_asked_again(shop):
     assert shop.server.asked("rules") == 3 and shop.server.answered("rules") == 1
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_two_generations_into_one_folder_at_once_the_second_is_refused(shop):
     shop.server.behave("rules", always="held")
     first = shop.generating(*amounts(shop))
@@ -156,8 +156,8 @@ def test_confirm_rests_where_nobody_can_be_asked_and_yes_goes_on(shop, flags, sa
         assert shop.server.asked("rules") == 1 and (shop.folder / "shop.json").exists()
 
 
+@pytest.mark.story
 @pytest.mark.parametrize(("keys", "code"), [("\x03", 130), ("\x04", 0), ("n\r", 0)])
-@pytest.mark.soak
 def test_whoever_says_no_or_interrupts_or_hangs_up_at_a_question_gets_the_shell_back(tmp_path, keys, code):
     (tmp_path / "short.txt").write_text("Answer in one word: {{question}}")
     with workbench(tmp_path, "generate", "short.txt", "--target", "demo", "--confirm", "rules") as terminal:
@@ -357,7 +357,7 @@ def made_by(server):
     return {step: number for step, number in calls.items() if number}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("more", [(), EVERYTHING], ids=["plain", "everything"])
 @pytest.mark.parametrize("which", ["project", "shop"])
 def test_a_plan_asks_nothing_and_counts_the_calls_that_are_made(request, which, more):
@@ -370,6 +370,7 @@ def test_a_plan_asks_nothing_and_counts_the_calls_that_are_made(request, which, 
     assert planned(project) == {}
 
 
+@pytest.mark.nightly
 def test_a_plan_counts_what_is_left(shop):
     options = (*amounts(shop), *EVERYTHING)
     shop.generate(*options, "--until", "labels")
@@ -379,6 +380,7 @@ def test_a_plan_counts_what_is_left(shop):
     assert plan == made_by(shop.server)
 
 
+@pytest.mark.nightly
 def test_a_plan_counts_the_runs_of_the_models_under_test_and_one_limit_holds_for_all(shop):
     shop.configure(price="{ input_per_million = 1000.0, output_per_million = 1000.0 }", concurrency=2)
     options = (*amounts(shop), "-m", "under-test", "--runs-per-test", 3, "--quiet")

@@ -30,6 +30,7 @@ def amounts(project: Project, *, rules: int = 2, tests: int = 1, at_once: int = 
 # -- from the prompt to the overview
 
 
+@pytest.mark.nightly
 def test_the_whole_pipeline_writes_every_file_and_a_dataset_that_runs(project):
     server = project.server
     process = project.generating(*amounts(project, rounds=2), *EVERYTHING)
@@ -104,7 +105,7 @@ def _look_at_dataset(project):
     assert len(data["items"]) == 32
 
 
-# -- killed: at a few places as a process, at all of them by a stop from within; in soak at all of them as a process
+# -- killed: at a few places as a process, at all of them by a stop from within; at night at all of them as a process
 
 
 class Died(BaseException):
@@ -145,14 +146,16 @@ def end_within(project, condition, *options):
 
 
 def both_ways(places, as_process, within):
-    """A kill at each place, and at all but one a stop from within; but for the two that are named they are in soak."""
+    """A kill at each place, and at all but one a stop from within; but for the two that are named they are nightly."""
     stops = [
-        pytest.param(end_within, place, id=f"{place} from within", marks=() if place == within else pytest.mark.soak)
+        pytest.param(end_within, place, id=f"{place} from within", marks=() if place == within else pytest.mark.nightly)
         for place in places
         if place != as_process
     ]
     kills = [
-        pytest.param(end_as_process, place, id=f"{place} killed", marks=() if place == as_process else pytest.mark.soak)
+        pytest.param(
+            end_as_process, place, id=f"{place} killed", marks=() if place == as_process else pytest.mark.nightly
+        )
         for place in places
     ]
     return stops + kills
@@ -191,6 +194,7 @@ def complete(project, step):
 FILES = {"dataset": "shop.json", "exports": "evals.create.json"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], "exports", "tests"))
 def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, end, step):
     whole, server = undisturbed(project), project.server
@@ -217,6 +221,7 @@ def _step(name):
     return next(step for step in STEPS if step.name == name)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("flags", [(), ("--no-cache",)])
 @pytest.mark.parametrize(
     ("end", "step"), both_ways(["tests", "expansion", "review", "groundtruth"], "groundtruth", "tests")
@@ -249,7 +254,7 @@ def _all_kept(project):
     return project.kept() == project.server.answered()
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_killed_again_and_again_at_any_moment_it_ends_as_if_undisturbed(project, undisturbed):
     whole, server, draw = undisturbed(project), project.server, random.Random(7)
     options = (*amounts(project), *EVERYTHING, "-c", 2, "--quiet")

@@ -97,6 +97,7 @@ def test_a_long_text_is_read_once(runner):
     assert len(without_log_commands("::" + " \n" * 200_000 + " " * 200_000 + "#" * 200_000)) >= 800_000
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_no_command_prints_an_order(runner, shell, project):
     assert shell("run", "data.json", "--target", "replay:data.json", "--quiet").code == 0
@@ -157,7 +158,7 @@ def test_a_file_name_forges_no_line(shell, tmp_path, monkeypatch, content):
     assert not orders_in(done.out + done.err) and "⏎" in done.out + done.err
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_pytest_prints_no_order(monkeypatch, project):
     monkeypatch.setenv("TF_BUILD", "True")
     name = "b\n::error::forged\n##[x]y.json"

@@ -69,7 +69,7 @@ def tests_of_data(clone):
     return clone
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_pytest_fails_readably_and_runs_nothing(tests_of_data):
     clone = tests_of_data
     code, out = pytest_in(clone.root, "--tui-evals-target", "function")
@@ -289,7 +289,7 @@ def test_a_run_that_goes_on_without_verdicts_needs_no_yes_for_evaluators_detache
     assert "evaluator" not in clone.marks
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_is_agreed_to_runs_on_workers_of_this_machine_and_nothing_else_does(clone, shell):
     assert shell("run", "data.json", "-t", "function", "--without-judges", "--cluster", "local:2").code == 2
     assert clone.marks == []

@@ -68,6 +68,7 @@ def test_no_command_follows_a_link_below_the_folder(shell, clone, outside, comma
         assert "remove the link" in done.err
 
 
+@pytest.mark.cases(53)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize(
     "name",
@@ -75,7 +76,7 @@ def test_no_command_follows_a_link_below_the_folder(shell, clone, outside, comma
         "logs",
         "evals.db",
         *(
-            pytest.param(name, marks=pytest.mark.soak)
+            pytest.param(name, marks=pytest.mark.nightly)
             for name in ("locks", "results", "registries", "suites", "copies", "generate")
         ),
     ],

@@ -39,7 +39,7 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
 
 
-@pytest.fixture(params=["bubblewrap", pytest.param("Landlock", marks=pytest.mark.soak)])
+@pytest.fixture(params=["bubblewrap", pytest.param("Landlock", marks=pytest.mark.nightly)])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if not AVAILABLE[request.param]:
         pytest.skip(f"this machine has no {request.param} that works here")
@@ -335,6 +335,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_pass_is_not_forged(kind: str, name: str) -> None:
     test = "assert double(4) == 8\nassert 8 == double(4)\nassert double(5) == 10"

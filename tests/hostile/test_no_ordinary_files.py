@@ -94,6 +94,7 @@ def put(clone, name, kind):
     KINDS[kind](file)
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_that_only_shows_ends_soon_and_says_why(clone, shell, name, kind):

@@ -135,6 +135,7 @@ def plant_shadow(project: Project) -> None:
     project.write("bisect.py", project.evil)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", [COMMAND, MODULE, CALL, SHEBANG])
 def test_what_was_agreed_to_runs(project: Project, model: str) -> None:
     configure(project, model)
@@ -147,6 +148,7 @@ def test_what_was_agreed_to_runs(project: Project, model: str) -> None:
     assert "1 of 1 pass" in said(done)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("model", [COMMAND, MODULE, CALL, SHEBANG])
 def test_bytecode_in_the_clone_is_never_run(project: Project, model: str) -> None:
     configure(project, model)
@@ -179,6 +181,7 @@ def test_a_file_with_the_name_of_a_module_of_python_is_asked_about(project: Proj
     assert "bisect.py" in said(project("trust"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", [COMMAND, CALL])
 def test_a_link_that_leads_out_is_agreed_to_with_what_it_leads_to(project: Project, model: str) -> None:
     configure(project, model)
@@ -194,7 +197,8 @@ def test_a_link_that_leads_out_is_agreed_to_with_what_it_leads_to(project: Proje
     assert not project.mark.exists()
 
 
-@pytest.mark.parametrize("model", [COMMAND, pytest.param(CALL, marks=pytest.mark.soak)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("model", [COMMAND, pytest.param(CALL, marks=pytest.mark.nightly)])
 def test_a_module_found_by_a_computed_name_is_refused_until_it_is_named(project: Project, model: str) -> None:
     configure(project, model)
     project.write("helper.py", "import importlib\nword = importlib.import_module('plug' + 'in').word\n")
@@ -261,6 +265,7 @@ def test_python_path_brings_no_code_before_the_seal(project: Project, name: str)
     assert not project.mark.exists()
 
 
+@pytest.mark.nightly
 def test_tools_of_an_agent_are_held_to_the_yes(project: Project) -> None:
     project.write("helper.py", HELPER)
     project.write("tools.py", TOOL)
@@ -326,6 +331,7 @@ def test_a_project_of_ones_own_is_not_sealed(project: Project) -> None:
     assert "1 of 1 pass" in said(project.run())
 
 
+@pytest.mark.nightly
 def test_for_this_once_everything_runs(project: Project) -> None:
     configure(project, CALL)
     project.write("helper.py", "import importlib\nword = importlib.import_module('plug' + 'in').word\n")
@@ -351,6 +357,7 @@ def test_packages_that_came_with_the_clone_are_code_of_the_clone(project: Projec
     assert not project.mark.exists()
 
 
+@pytest.mark.nightly
 def test_a_server_of_tools_is_held_to_the_yes(project: Project) -> None:
     """The program that is started for an MCP server is the sealed one."""
     pytest.importorskip("mcp")

@@ -79,14 +79,14 @@ def tui(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([script, *words], capture_output=True, text=True, env={**os.environ, **environment})
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_detached_run_imports_nothing_from_the_project(clone):
     done = tui("run", "data.json", "--target", "demo", "--detach", "--json")
     assert not imported(clone)
     assert done.returncode == 0 and json.loads(done.stdout)["run"]
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_pricing_a_generation_imports_nothing_from_the_project(clone):
     with pytest.raises(CannotPlan) as problem:
         price_regeneration(load_project(clone), Regeneration(clone / "g", "rule", 1, "", None).request({}, None))
@@ -124,6 +124,7 @@ def test_the_console_script_imports_nothing_from_the_folder_it_stands_in(clone, 
     assert (done.returncode, imported(clone)) == (0, ""), done.stderr
 
 
+@pytest.mark.nightly
 def test_python_m_imports_nothing_from_the_folder_it_stands_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("click", "pydantic", "dotenv", "sqlite3", "yaml", "jinja2"):

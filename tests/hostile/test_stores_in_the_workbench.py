@@ -37,7 +37,8 @@ async def start(person):
     await person.press("enter")
 
 
-@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)])
 async def test_a_yes_to_the_store_is_asked_for_once(clone, size):
     async with at_the_workbench(clone, size=size, dataset="data.json") as person:
         await start(person)
@@ -50,6 +51,7 @@ async def test_a_yes_to_the_store_is_asked_for_once(clone, size):
         await finished(person, 2)
 
 
+@pytest.mark.nightly
 async def test_a_no_to_the_store_asks_everything_anew(clone, monkeypatch):
     told = []
     async with at_the_workbench(clone, dataset="data.json") as person:
@@ -68,6 +70,7 @@ async def test_the_page_of_permissions_lists_the_store(clone):
         await person.sees("answers from its store")
 
 
+@pytest.mark.nightly
 async def test_a_store_with_a_trigger_opens_and_starts_nothing(clone):
     with closing(open_database(clone / ".evals" / "evals.db")) as store:
         store.execute("CREATE TRIGGER wins AFTER UPDATE ON answers BEGIN SELECT 1; END")
@@ -80,7 +83,7 @@ async def test_a_store_with_a_trigger_opens_and_starts_nothing(clone):
         assert reader.runs() == []
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_run_asks_at_a_terminal(clone):
     run = python_command("-m", "tui_evals", "run", "data.json", "--quiet")
     for key, foreign in (("n", True), ("y", False)):

@@ -149,6 +149,7 @@ HARMFUL = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", HARMFUL)
 def test_what_could_change_results_refuses_writing_and_is_named(what, clone, victim):
     statements, named = HARMFUL[what]
@@ -181,7 +182,8 @@ def test_nothing_else_is_written_either(command, clone, victim):
     assert "nothing is written into" in done.stderr
 
 
-@pytest.mark.soak
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("command", [("runs",), ("show", "last"), ("db", "check"), ("db", "repair", "--yes"), RUN])
 def test_a_view_without_end_in_place_of_a_table_ends(command, clone, victim):
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS k, x AS v FROM n"
@@ -204,6 +206,7 @@ def test_a_column_that_is_worked_out_without_end_is_cut_off(clone, victim, monke
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_repairing_makes_a_store_without_what_could_change_results(clone, victim, author):
     change(clone, TRIGGER)
     assert author(clone, "db", "repair", "--yes").returncode == 0
@@ -229,6 +232,7 @@ def test_what_other_tools_add_is_listed_and_ignored(clone, author):
     assert all(name in checked.stdout for name in ("'notes'", "'recent'", "'found'", "'noted'"))
 
 
+@pytest.mark.nightly
 def test_a_name_in_the_schema_controls_no_terminal(clone, victim):
     change(
         clone,
@@ -239,6 +243,7 @@ def test_a_name_in_the_schema_controls_no_terminal(clone, victim):
     assert not any("\x1b" in done.stdout + done.stderr for done in said)
 
 
+@pytest.mark.nightly
 def test_forged_answers_of_a_clone_answer_for_no_model(clone, victim):
     forge(clone)
     done, calls = victim.asked(clone, *RUN)
@@ -252,6 +257,7 @@ def test_forged_answers_of_a_clone_answer_for_no_model(clone, victim):
     assert victim.asked(clone, *RUN)[1] == 2  # nor do the answers that were added since
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("head", [{}, {"number": None}, {"number": 7}, {"number": "its"}])
 def test_answers_of_a_clone_that_wait_to_be_stored_are_not_cached(head, clone, victim):
     store = clone / ".evals" / "evals.db"
@@ -266,6 +272,7 @@ def test_answers_of_a_clone_that_wait_to_be_stored_are_not_cached(head, clone, v
     assert "FORGED" not in victim(clone, "export", "last").stdout
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("content", ["", "[1]\n", "{\n", "[" * 100_000 + "\n", "\xff\n"])
 def test_a_file_that_only_seems_to_hold_answers_is_passed_over(content, clone, victim):
     (clone / ".evals" / "unstored-zzzzzz-x.jsonl").write_text(content, encoding="latin-1")
@@ -273,6 +280,7 @@ def test_a_file_that_only_seems_to_hold_answers_is_passed_over(content, clone, v
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("arguments", "variables"), [(("--trust",), {}), ((), {"TUI_EVALS_TRUST": "all"})], ids=["--trust", "all"]
 )
@@ -285,6 +293,7 @@ def test_a_pipeline_that_restores_its_cache_says_so_once(arguments, variables, c
     assert victim.asked(clone, *RUN)[1] == 2  # it was for that once
 
 
+@pytest.mark.nightly
 def test_a_yes_to_the_store_holds_until_it_is_taken_back(clone, victim):
     done = victim(clone, "trust", "--store")
     assert done.returncode == 0, done.stderr
@@ -303,6 +312,7 @@ def test_trust_lists_the_store_among_what_it_asks(clone, victim):
     assert "asks for nothing that you have not agreed to" in victim(clone, "trust").stdout
 
 
+@pytest.mark.nightly
 def test_a_baseline_of_a_clone_gates_nothing(clone, author, victim):
     assert author(clone, "baseline", "set", "last").returncode == 0
     for gate in ("--fail-on-broken", "--fail-on-regression"):
@@ -319,6 +329,7 @@ def test_a_run_of_a_clone_passes_no_gate(clone, author, victim):
     assert "decides nothing" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_store_of_a_clone_is_compared_and_has_gates_of_its_own_runs(clone, victim):
     assert victim.asked(clone, *RUN, "--fail-under", "40")[0].returncode == 0
     done = victim(clone, "compare", "last~1", "last")
@@ -327,12 +338,14 @@ def test_a_store_of_a_clone_is_compared_and_has_gates_of_its_own_runs(clone, vic
     assert victim(clone, "compare", *keys).returncode == 0
 
 
+@pytest.mark.nightly
 def test_a_new_store_beside_it_is_ones_own(clone, victim):
     mine = clone / ".evals" / "mine.db"
     assert victim.asked(clone, "--db", mine, *RUN)[1] == 2
     assert victim.asked(clone, "--db", mine, *RUN)[1] == 0
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("way", ["copied", "moved", "backup", "repaired", "restored"])
 def test_ones_own_store_stays_ones_own(way, clone, author, tmp_path):
     store = clone / ".evals" / "evals.db"
@@ -427,6 +440,7 @@ except CannotPlan as problem:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("trusting", [False, True])
 def test_a_program_is_warned_and_gates_what_it_ran_itself(trusting, clone, victim):
     (theirs,) = [run["key"] for run in json.loads(victim(clone, "runs", "--json").stdout)]
@@ -442,6 +456,7 @@ def test_a_program_is_warned_and_gates_what_it_ran_itself(trusting, clone, victi
     assert second == "True" if trusting else "decides nothing" in second
 
 
+@pytest.mark.nightly
 def test_pytest_says_how_many_answers_came_from_the_cache(clone, author):
     command = [sys.executable, "-m", "pytest", "--tui-evals", "data.json", "--tui-evals-target", "openai/gpt-4o", "-q"]
     places = dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), str(author.home))

@@ -34,7 +34,7 @@ def keys_of(action: Action) -> list[str]:
     return [key.replace("#", "number_sign") for key in action.keys.split(",")]
 
 
-@pytest.mark.soak  # some hundred keys; the ways to run something are in test_workbench_stories.py
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("where", PLACES)
 async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger, tmp_path):
@@ -62,7 +62,7 @@ async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger,
     assert asked or where not in ("everywhere", "playground", "rules"), "the keys that run something were never reached"
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_the_witness_sees_what_is_written_started_and_looked_up(tmp_path):
     with watched(tmp_path / "allowed") as seen:
         (tmp_path / "allowed").write_text("")

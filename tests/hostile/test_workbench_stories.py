@@ -12,7 +12,7 @@ from tests.tui.terminal import workbench
 from tui_evals.store.reader import Reader
 from tui_evals.tui.widgets.dialogs import ConfirmPage, Reading
 
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)]
 DATA = {
     "schemaVersion": "1.0.0",
     "default_evaluators": {"Includes": {}},
@@ -53,6 +53,7 @@ async def finished(person, count):
     await person.until(over)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_it_asks_once_and_again_for_what_changed(own, size):
     """n leaves everything as it was, y runs it, a second run asks nothing, another function does."""
@@ -100,8 +101,9 @@ ASKING = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "run" else pytest.mark.soak) for name in ASKING]
+    "name", [pytest.param(name, marks=() if name == "run" else pytest.mark.nightly) for name in ASKING]
 )
 async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F811
     dataset, keys, says = ASKING[name]
@@ -119,7 +121,7 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
     assert opened.attacker.heard == []
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_yes_lets_a_generation_go_on(opened):  # noqa: F811
     """What the page asked is what the process that generates does: it asks for nothing more."""
     async with at_the_workbench(opened.root, size=(80, 24), dataset="tags/tags.json") as person:
@@ -133,6 +135,7 @@ async def test_a_yes_lets_a_generation_go_on(opened):  # noqa: F811
     assert "agreed" not in screen.making.row.message
 
 
+@pytest.mark.nightly
 async def test_a_yes_in_the_playground_asks_the_target(own):
     async with at_the_workbench(own, size=(80, 24), dataset="data.json") as person:
         await person.press("P")
@@ -150,7 +153,7 @@ async def test_a_yes_in_the_playground_asks_the_target(own):
         await person.until(lambda: person.screen().count("hello") == 2)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_is_typed_into_the_form_is_a_yes_and_what_stands_there_is_not(own, kept):
     """A form as a stranger's store left it is no form that somebody filled in."""
     configure(own, "")
@@ -174,6 +177,7 @@ async def test_what_is_typed_into_the_form_is_a_yes_and_what_stands_there_is_not
         assert "runs the command echo hello" not in person.screen()
 
 
+@pytest.mark.nightly
 async def test_it_can_be_read_without_running_anything(opened, kept):  # noqa: F811
     async with at_the_workbench(opened.root, size=(120, 40), dataset="data.json") as person:
         await person.press("Y")
@@ -199,7 +203,7 @@ async def test_the_run_form_says_where_a_key_goes(own):
         await person.sees("OPENAI_API_KEY to 10.1.2.3:8000, without")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_the_settings_form_writes_asks_nothing_anew(own):
     """The form changes numbers and names; what a section does is still what was agreed to."""
     async with at_the_workbench(own, size=(120, 40), dataset="data.json") as person:
@@ -218,7 +222,7 @@ async def test_what_the_settings_form_writes_asks_nothing_anew(own):
         await finished(person, 2)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_on_a_real_terminal_n_does_nothing_and_y_runs_it(own, stranger):
     """The real program, its bytes and its own processes: the project answers once somebody has said yes."""
     mark = own / "ran"

@@ -30,7 +30,7 @@ def zoo(*words):
     return process.returncode, out
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_no_law_is_broken_in_three_hundred_clones():
     code, out = zoo("--clones", "310", "--screens", "24", "--seconds", "3600")
     assert code == 0, out
@@ -44,6 +44,7 @@ def enclosure(tmp_path_factory):
         yield enclosure
 
 
+@pytest.mark.nightly
 def test_no_law_is_broken_in_a_few_clones(enclosure):
     for _, animals in zip(range(6), clones(SEED), strict=False):
         for sight in enclosure.show(animals, acts_on(animals, SEED, at_most=4)):
@@ -100,6 +101,7 @@ def breaking(law: str):
     return lambda root, act: doing(root, act) or []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "law",
     [
@@ -110,7 +112,7 @@ def breaking(law: str):
         "outside",
         "outside .evals",
         "words",
-        pytest.param("seconds", marks=pytest.mark.soak),
+        pytest.param("seconds", marks=pytest.mark.nightly),
     ],
 )
 def test_each_law_can_be_broken(law, tmp_path):

@@ -65,7 +65,8 @@ def test_asking_an_endpoint_that_means_harm_breaks_no_law(asking, name):
     assert broken(asking(name)) == []
 
 
-@pytest.mark.soak
+@pytest.mark.story
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SERVERS)
 def test_asking_any_endpoint_that_means_harm_breaks_no_law(asking, name, kind):

@@ -106,6 +106,7 @@ def test_our_own_results_come_back_as_a_run_that_can_be_compared(shell, doors):
     assert compared.code == 0 and "No answer changed." in compared.out, compared.err
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_results_files_stand_for_runs_where_runs_are_compared(shell, doors):
     shell("import", "arithmetic.eval")

@@ -92,6 +92,7 @@ def read_back(shell: Shell, made: Path, kind: str) -> dict:
     return load(back).data
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", ENDINGS)
 def test_a_dataset_comes_back_whole_from_every_format(project, shell, kind):
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
@@ -254,6 +255,7 @@ def exported(folder: Path, shell: Shell, ran: tuple, kind: str, *options: str) -
     )
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_comes_back_whole_from_every_format(project, shell, kind):
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6, deadline=None)
@@ -275,6 +277,7 @@ def test_a_run_comes_back_whole_from_every_format(project, shell, kind):
     comes_back()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ENDS)
 def test_without_the_file_next_to_it_every_loss_of_a_run_is_named(project, shell, kind):
     importer = next(one for one in importers().values() if one.kind == READ_AS[kind])

@@ -58,6 +58,7 @@ def test_the_share_line_counts_what_is_left_out_or_changed() -> None:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_the_page_of_formats_holds_the_table_of_counts() -> None:
     assert in_page(PAGE.read_text(encoding="utf-8")) == lines()

@@ -384,6 +384,7 @@ async def walk(course: Course, steps: int) -> None:
     await course.compared()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_every_face_shows_what_the_rows_say_after_each_change(tmp_path, monkeypatch, capsys, seed):
     monkeypatch.chdir(tmp_path)
@@ -394,7 +395,7 @@ def test_every_face_shows_what_the_rows_say_after_each_change(tmp_path, monkeypa
         course.close()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "seed", [*range(100, 106), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(106, 140))]
 )

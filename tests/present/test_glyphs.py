@@ -22,7 +22,7 @@ def signs_drawn():
                     yield from node.value
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_every_sign_that_we_draw_stands_in_the_table():
     signs = {sign for sign in signs_drawn() if not sign.isascii() and sign.isprintable() and cell_width(sign) == 1}
     assert signs - set(ASCII) <= set("\ufffdßİı"), signs - set(ASCII)

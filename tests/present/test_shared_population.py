@@ -68,6 +68,7 @@ def subset(count, good, of, **given):
     return past(*passing(count, good, **given), items=items, config={"only": list(range(count))})
 
 
+@pytest.mark.nightly
 def test_no_face_shows_a_rate_of_more_than_both_runs_judged(shell, reader):
     whole, part = past(*passing(30, 20, category="all")), subset(10, 4, 30, category="all")
     for name, text in faces(shell, reader, whole, part).items():
@@ -81,6 +82,7 @@ def test_no_face_shows_a_rate_of_more_than_both_runs_judged(shell, reader):
     assert (a["partial"], b["partial"]) == (None, {"items": 10, "of": 30})
 
 
+@pytest.mark.nightly
 def test_rates_and_verdict_say_the_same_of_runs_that_judged_different_items(shell, reader):
     """39.1 % (436/1115) beside 36.2 % (203/561), and then "the same of 293 items", must not happen."""
     one, other = past(*passing(40, 16)), past(*reversed(passing(40, 16)[8:28]))
@@ -91,6 +93,7 @@ def test_rates_and_verdict_say_the_same_of_runs_that_judged_different_items(shel
     assert "No figure counts 20 items that only A asked." in out
 
 
+@pytest.mark.nightly
 def test_cost_tokens_and_latency_are_those_of_shared_answers(shell, reader):
     def run(count):
         return past(*passing(count, count, record={"cost": 0.25, "latency_ms": 2000.0, "input_tokens": 100}))
@@ -100,6 +103,7 @@ def test_cost_tokens_and_latency_are_those_of_shared_answers(shell, reader):
     assert "10 shared answers: cost $2.50 → $2.50 · tokens 1.0k → 1.0k · median latency 2.0 s → 2.0 s" in out
 
 
+@pytest.mark.nightly
 def test_columns_of_a_grid_have_a_rate_each_and_together_only_a_difference(shell, reader):
     def run(shift):
         verdicts = [
@@ -146,6 +150,7 @@ def timed(seconds, cached, limit=2.0, item_count=20, others=True):
     return past(*map(answer, range(item_count)), items=items)
 
 
+@pytest.mark.nightly
 def test_a_run_replayed_from_the_cache_is_not_worse_than_itself(shell, reader):
     fresh, replayed = timed(1.0, cached=False), timed(3.0, cached=True)
     for name, text in faces(shell, reader, fresh, replayed).items():
@@ -177,6 +182,7 @@ def test_the_pass_rates_of_the_run_itself_keep_the_verdicts_on_time(shell):
     assert "0 of 20 pass" in shell("show", replayed.key).out
 
 
+@pytest.mark.nightly
 def test_an_answer_that_only_its_time_was_judged_by_is_not_comparable_from_the_cache(shell, reader):
     fresh, replayed = timed(1.0, cached=False, others=False), timed(3.0, cached=True, others=False)
     out = faces(shell, reader, fresh, replayed)["terminal"]

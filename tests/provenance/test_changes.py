@@ -179,6 +179,7 @@ def signed_file(tmp_path_factory):
     return finished_store(open_store(tmp_path_factory.mktemp("signed") / ".evals" / "evals.db"))
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(cell=st.sampled_from(CELLS), value=VALUES, row=st.integers(0, 3))

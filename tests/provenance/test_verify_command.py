@@ -74,6 +74,7 @@ def run(project, *words, code=0):
     assert done.returncode == code, done.stderr
 
 
+@pytest.mark.nightly
 def test_a_run_is_unchanged_until_somebody_changes_it(project):
     done = project("verify")
     assert done.returncode == 0 and re.fullmatch(
@@ -97,6 +98,7 @@ def test_rescoring_labelling_and_editing_keep_a_run_unchanged(project):
     assert found["records"][-1]["kind"] == "verdict" and found["records"][-1]["about"]["verdict"] == "fail"
 
 
+@pytest.mark.nightly
 def test_answers_from_the_cache_say_which_run_asked_them(project):
     first = project.verified()["run"]
     run(project)
@@ -129,6 +131,7 @@ def test_what_another_machine_signed_is_shown_as_such(project):
     assert found["verdict"] == "unchanged" and found["signers"][0]["name"] == "laptop"
 
 
+@pytest.mark.nightly
 def test_a_key_is_trusted_by_name_and_forgotten(project):
     theirs = project("verify", "--key", **{SIGNING_KEY: CI_KEY}).stdout.strip()
     run(project, "--no-cache")
@@ -200,6 +203,7 @@ def test_mistakes_end_in_a_sentence(project):
     assert done.returncode == 2 and "Give one of" in done.stderr
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize(
     "statement",
     [

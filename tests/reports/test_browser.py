@@ -15,7 +15,7 @@ from tui_evals.reports.page import cards
 from tui_evals.store.reader import Reader
 
 pytestmark = [
-    pytest.mark.soak,
+    pytest.mark.nightly,
     pytest.mark.skipif(CHROMIUM is None, reason=ABSENT),
     pytest.mark.asyncio(loop_scope="module"),
 ]
@@ -75,6 +75,7 @@ async def count_of(page):
     return shown
 
 
+@pytest.mark.nightly
 async def test_every_item_has_a_card_and_every_plot_a_size(opened):
     page = await opened("large")
     assert await page.value("document.querySelectorAll('.card').length") == COUNT
@@ -92,6 +93,7 @@ async def test_every_item_has_a_card_and_every_plot_a_size(opened):
     assert await page.value(fill) not in ("", "rgb(0, 0, 0)", "none")
 
 
+@pytest.mark.nightly
 async def test_cards_are_filtered_by_status_category_and_evaluator_and_the_count_follows(opened):
     page = await opened("large")
     failed = "[...document.querySelectorAll('.card')].filter((card) => card.dataset.is.includes('s-fail')).length"
@@ -126,6 +128,7 @@ async def test_search_finds_words_anywhere_in_an_item(opened):
     assert await page.value("document.activeElement === document.body")
 
 
+@pytest.mark.nightly
 async def test_keys_walk_through_the_items_and_open_them(opened):
     page = await opened("large")
     await page.press("j")
@@ -212,6 +215,7 @@ async def test_light_and_dark_follow_the_system_until_somebody_chooses(opened, d
     assert await page.value(bright) is not dark
 
 
+@pytest.mark.nightly
 async def test_the_worst_items_come_first_when_they_are_asked_for(opened):
     page = await opened("large")
     await page.choose("#order", "rank")

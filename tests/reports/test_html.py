@@ -92,6 +92,7 @@ async def one(tmp_path):
     return await written(tmp_path, 8, targets=2, repeats=2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("runs", [1, 2, 4])
 async def test_hostile_texts_add_no_element_attribute_or_handler(tmp_path, runs):
     pages = [
@@ -283,6 +284,7 @@ async def test_a_long_text_is_folded_whole_and_an_endless_one_is_cut_with_a_word
     assert "never" not in found
 
 
+@pytest.mark.nightly
 async def test_a_comparison_says_what_the_verdicts_say(tmp_path):
     path = store(tmp_path)
     ids = [await add_run(path, 30, shift=number, name=f"run {number}") for number in range(3)]
@@ -298,6 +300,7 @@ async def test_a_comparison_says_what_the_verdicts_say(tmp_path):
     assert said_there.count("Item scores, 0 to 100") == 2
 
 
+@pytest.mark.nightly
 async def test_a_comparison_opens_only_what_changed_and_shows_the_sides_with_the_reference(tmp_path):
     made = await written(tmp_path, 30, 2)
     cards = re.findall(r'<details class="card ([\w-]+)" id="i\d+" data-is="([^"]+)" [^>]*?( open)?>', made)

@@ -162,6 +162,7 @@ def test_more_failures_than_anyone_reads_are_counted_and_a_command_lists_them(tm
     assert text.endswith(f"20 of 25 are shown here; `tui-evals show {key} --only '!status:pass'` lists all.\n")
 
 
+@pytest.mark.nightly
 def test_the_page_stays_below_what_a_comment_may_hold(tmp_path):
     long = "<" * 2_000
     items = [item(f"{n}{long}", prompt=long, expected_response=long, category=f"{n}|`{long}") for n in range(40)]
@@ -177,11 +178,13 @@ def test_the_page_stays_below_what_a_comment_may_hold(tmp_path):
     assert "more rows are left out" in written(path, 2)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_wherever_it_comes_from(tmp_path, text):
     assert_harmless(tmp_path, text, text or "name")
 
 
+@pytest.mark.nightly
 @settings(max_examples=10)
 @given(st.text(st.sampled_from("`|\\<>&@#[]()!*_~\n\r :/ab-=")) | st.text())
 @example("`|`")

@@ -35,6 +35,7 @@ def large(tmp_path_factory):
     return path
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", [name for name in names() if report_kind(name).missing() is None])
 def test_a_writer_holds_a_page_of_answers_and_asks_for_pages(large, kind, monkeypatch):
     monkeypatch.setattr(cards, "WHOLE", 1_000)
@@ -60,6 +61,7 @@ def test_a_writer_holds_a_page_of_answers_and_asks_for_pages(large, kind, monkey
     assert len(queries) < 120
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("kind", ["html", "csv", "json", "jsonl"])
 def test_a_comparison_asks_for_pages_too(large, kind, monkeypatch):
     queries = []
@@ -101,6 +103,7 @@ async def test_a_table_of_chosen_answers_has_the_columns_of_their_scores(tmp_pat
     assert "together.Best.score" in header and "together.Best.score" not in one
 
 
+@pytest.mark.nightly
 def test_a_long_transcript_is_written_a_message_at_a_time_and_next_to_no_other(tmp_path):
     whole = long_answer(3_000)
     size = len(body_of(whole)[2])

@@ -160,7 +160,7 @@ def test_a_name_that_does_not_fit_the_content_is_refused(name, content):
         media_type(name, content)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_workers_of_a_cluster_send_files_too(project):
     project.configure(FREE)
     ask(project, "a.png")

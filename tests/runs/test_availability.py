@@ -50,6 +50,7 @@ def end_of(said):
     return json.loads(said.strip().splitlines()[-1])
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("kind", INFRASTRUCTURE)
 def test_a_key_or_model_that_goes_in_mid_run_leaves_the_rest_pending_and_is_asked_no_more(project, kind):
     project.server.behave("test-model", after=12, then=kind)
@@ -69,6 +70,7 @@ def test_a_key_or_model_that_goes_in_mid_run_leaves_the_rest_pending_and_is_aske
     assert sum(asked(project, "test-model")) <= 60 + AT_ONCE
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("kind", ["401", "403", "500", "429quota"])
 def test_a_judge_that_goes_in_mid_run_leaves_verdicts_pending_and_no_row_partial(project, kind):
     project.server.behave("judge-model", say=VERDICT, markers=False, after=10, then=kind)
@@ -85,6 +87,7 @@ def test_a_judge_that_goes_in_mid_run_leaves_verdicts_pending_and_no_row_partial
     assert sum(asked(project, "judge-model")) <= 30 + AT_ONCE
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "code"), [("401", "refused"), ("500", "away")])
 def test_a_target_that_cannot_be_asked_from_the_start_holds_up_no_other(project, kind, code):
     configure(project, "other", retries=0, timeout=5)
@@ -145,6 +148,7 @@ def test_an_error_inside_a_reply_is_tried_again_and_is_no_row_while_the_target_i
     assert "answered 529: Overloaded" in said or "answered 502: Provider returned error" in said
 
 
+@pytest.mark.nightly
 def test_resume_asks_some_targets_alone_and_says_what_stays_pending(project):
     configure(project, "k", "l")
     for model in ("k-model", "l-model"):
@@ -223,6 +227,7 @@ def test_what_contradicts_the_answers_of_a_run_is_refused_and_what_does_not_is_t
     assert statuses(project) == ["pass"] * 6
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("behaviour", "settings", "code"),
     [

@@ -243,6 +243,7 @@ def short_pauses(monkeypatch):
     monkeypatch.setattr("tui_evals.runs.limits._FIRST_DELAY", 0.01)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("case", OFTEN, ids=str)
 def test_no_fault_of_the_infrastructure_becomes_a_row_or_a_second_bill(case, tmp_path, one_server):
     if case.command == "generate":
@@ -262,7 +263,7 @@ def rounds():
         yield pytest.param(state, command, marks=marks, id=f"{command}-{state}")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(("state", "command"), [*rounds()])
 def test_no_fault_does_whatever_it_meets(state, command, tmp_path, one_server):
     for number, case in enumerate(case for case in EVERY if (case.state, case.command) == (state, command)):
@@ -318,6 +319,7 @@ def service(project):
     return "bot", "service", {"Regex": {"pattern": "question"}}, [{"turns": own} for own in turns]
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("state", ["refused: key", "away", "limited for long"])
 @pytest.mark.parametrize("write_role", [simulated_users, vectors, service])
 def test_targets_in_other_roles_keep_the_law_too(write_role, state, project):

@@ -85,6 +85,7 @@ def told(arena, shell):
     return tell
 
 
+@pytest.mark.nightly
 def test_a_judge_that_always_takes_the_first_gives_ties_and_is_found_out(arena, two_runs, told, shell):
     runs = two_runs(20)
     said = shell("battle", *runs, "--judge", "judge").out
@@ -96,6 +97,7 @@ def test_a_judge_that_always_takes_the_first_gives_ties_and_is_found_out(arena, 
     assert [question["asked"] for question in judged(arena)] == [1] * 40
 
 
+@pytest.mark.nightly
 def test_a_judge_that_reads_finds_the_better_run_in_both_orders(arena, two_runs, told):
     runs = two_runs(20)
     found = told(*runs, "--judge", "longer")
@@ -109,6 +111,7 @@ def test_a_judge_that_reads_finds_the_better_run_in_both_orders(arena, two_runs,
     assert (back["left_wins"], back["right_wins"]) == (20, 0)
 
 
+@pytest.mark.nightly
 def test_a_battle_asks_nothing_twice_whoever_is_named_first(arena, two_runs, told):
     runs = two_runs(6)
     told(*runs, "--judge", "judge")
@@ -142,7 +145,7 @@ def test_a_battle_that_is_killed_keeps_what_it_has_cost(arena, two_runs, told, s
     assert battle["cost"] == pytest.approx(killed["cost"] + rest)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_killed_in_the_middle_a_battle_goes_on_and_pays_for_nothing_twice(arena, two_runs, told):
     runs = two_runs(30)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.03, jitter=0.03)
@@ -169,6 +172,7 @@ def test_what_was_answered_is_not_asked_again_even_when_its_bout_was_not_over(ar
     assert judged(arena)[0]["asked"] == 1
 
 
+@pytest.mark.nightly
 def test_replies_that_cannot_be_read_are_counted_and_asked_for_again_next_time(arena, two_runs, told, shell):
     runs = two_runs(3)
     arena.server.behave("judge-model", say="I like them both.", markers=False)
@@ -181,6 +185,7 @@ def test_replies_that_cannot_be_read_are_counted_and_asked_for_again_next_time(a
     assert sum(one["asked"] for one in judged(arena)) == 18
 
 
+@pytest.mark.nightly
 def test_only_the_order_without_a_verdict_is_asked_again(arena, two_runs, told):
     runs = two_runs(6)
     arena.server.behave("judge-model", say=FIRST, markers=False, shares={"400": 0.4}, seed=1)
@@ -204,6 +209,7 @@ def test_calls_are_noted_with_the_later_run(arena, two_runs, told):
         assert {call.answer for call in calls} == set(reader.ids(later.id))
 
 
+@pytest.mark.nightly
 def test_a_budget_is_never_exceeded_and_a_larger_one_goes_on(arena, two_runs, told):
     configure(arena, PRICE)
     runs = two_runs(12)
@@ -242,6 +248,7 @@ def test_a_judge_that_refuses_at_once_is_not_asked_for_every_bout(arena, kind, t
     assert sum(one["asked"] for one in judged(arena)) <= 4
 
 
+@pytest.mark.nightly
 def test_nobody_there_is_a_sentence(arena, two_runs, shell):
     runs = two_runs(2)
     file = arena.folder / ".evals" / "config.toml"
@@ -256,6 +263,7 @@ def test_a_judge_that_repeats_what_an_answer_says_of_itself_gives_no_verdict(are
     assert (found["left_wins"], found["right_wins"], found["ties"], found["without_verdict"]) == (0, 0, 3, 1)
 
 
+@pytest.mark.nightly
 def test_conversations_are_judged_turn_by_turn_and_counted_by_item(arena, two_runs, told):
     arena.dataset(1)
     document = json.loads((arena.folder / "data.json").read_text())
@@ -272,6 +280,7 @@ def test_conversations_are_judged_turn_by_turn_and_counted_by_item(arena, two_ru
     assert sum("The two answers belong to chats that differ" in text for text in texts) == 2
 
 
+@pytest.mark.nightly
 def test_the_live_line_is_redrawn_in_place(arena, two_runs):
     runs = two_runs(10)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.2)
@@ -282,8 +291,8 @@ def test_the_live_line_is_redrawn_in_place(arena, two_runs):
     assert "\x1b" not in plain and max(map(len, plain.splitlines())) <= 80
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("presses", [1, 2])
-@pytest.mark.soak
 def test_ctrl_c_ends_a_battle_so_that_it_can_go_on(arena, presses, two_runs, told):
     runs = two_runs(30)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.2)

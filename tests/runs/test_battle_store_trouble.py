@@ -57,7 +57,7 @@ def warning(process, words):
     return next(line for line in process.stderr if words in line)
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_full_disk_stops_the_judge_until_there_is_room(arena, monkeypatch, disk, two_runs):
     course = Course(arena, monkeypatch, disk / "evals.db", two_runs)
     process = course.start()
@@ -73,6 +73,7 @@ def test_a_full_disk_stops_the_judge_until_there_is_room(arena, monkeypatch, dis
     course.assert_whole(json.loads(out))
 
 
+@pytest.mark.nightly
 def test_verdicts_that_cannot_be_stored_in_the_end_are_in_a_file_that_the_same_command_stores(
     arena, monkeypatch, disk, two_runs, told
 ):
@@ -89,7 +90,7 @@ def test_verdicts_that_cannot_be_stored_in_the_end_are_in_a_file_that_the_same_c
     assert not file.exists()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_runs_named_the_other_way_round_know_the_verdicts_in_the_file_too(arena, monkeypatch, disk, two_runs, told):
     course = Course(arena, monkeypatch, disk / "evals.db", two_runs, most=0.5)
     process = course.start()
@@ -109,7 +110,7 @@ def test_the_runs_named_the_other_way_round_know_the_verdicts_in_the_file_too(ar
         assert sum(battle.cost for battle in battles(reader)) == pytest.approx(sum(costs))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_while_nothing_can_be_stored_ends_the_battle_and_loses_nothing(
     arena, monkeypatch, two_runs, told, presses
@@ -124,7 +125,7 @@ def test_ctrl_c_while_nothing_can_be_stored_ends_the_battle_and_loses_nothing(
     assert not file.exists()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_store_that_is_deleted_under_a_battle_stops_it_and_is_written_again(arena, monkeypatch, two_runs, told):
     course = Course(arena, monkeypatch, arena.database, two_runs)
     process = course.start()

@@ -132,6 +132,7 @@ def context(**environment):
     return TargetContext(environment=environment, root=None, load_items=lambda file: [])
 
 
+@pytest.mark.nightly
 def test_a_resume_of_a_run_whose_server_is_gone_says_so_and_destroys_nothing(project, monkeypatch):
     monkeypatch.setattr("tui_evals.runs.limits._FIRST_DELAY", 0.001, raising=False)
     with running() as server:

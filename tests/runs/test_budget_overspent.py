@@ -70,7 +70,7 @@ def test_runs_that_share_a_limit_spend_it_once_at_the_same_time_and_a_resumed_on
     assert project.server.counts()["asked"] == 8 + stopped.totals.pending
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_workbench_asks_for_a_larger_limit_where_a_run_is_resumed_whose_money_is_spent(overspent):
     async with at_the_workbench(overspent.folder, dataset="data.json", run="last") as person:
         await person.sees("stopped: the budget is spent: $0.300 spent")

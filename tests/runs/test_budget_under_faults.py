@@ -22,7 +22,7 @@ def money_of(project):
     return standing["cost"], standing["may_cost"]
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_over_any_number_of_kills_the_server_never_bills_more_than_the_limit(project):
     server = project.server
     server.behave(tokens=50, latency=0.1)
@@ -64,6 +64,7 @@ def test_what_timed_out_or_broke_is_booked_at_what_it_may_have_cost_and_a_refusa
     assert "and 1 unpriced, perhaps $0.200 more" in project.do("show", "last")
 
 
+@pytest.mark.nightly
 def test_timeouts_spend_a_budget_like_answers(project):
     """Two attempts at each question that hangs are 0.10: the limit is reached though nothing is known to have cost."""
     project.server.behave(tokens=50, shares={"hang": 0.8}, seed=4)
@@ -98,7 +99,7 @@ target = "judge"
 VERDICT = {"say": '{"reason": "poor", "score": 1}', "markers": False}
 
 
-@pytest.mark.soak
+@pytest.mark.story
 @pytest.mark.parametrize("again", [False, True])
 def test_a_kill_during_judging_asks_nothing_again_beyond_calls_in_flight_also_without_the_cache(project, again):
     server = project.server

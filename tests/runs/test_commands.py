@@ -322,6 +322,7 @@ def test_a_snapshot_stands_for_its_file(project):
     assert said.startswith("sets/data.json") and "there is no such file" in said
 
 
+@pytest.mark.nightly
 def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stopped(project):
     project.server.behave(latency=0.4)
     project.configure(concurrency=2)
@@ -344,7 +345,7 @@ def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stoppe
     assert (project.folder / f".evals/logs/{key}.log").exists()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_detached_run_that_cannot_begin_is_reported(project):
     """At once, without a run; a run that cannot go on is reported by its log too."""
     project.configure(api_key="env:NOT_SET_ANYWHERE")
@@ -364,7 +365,7 @@ def over(project, key):
         until(lambda: not alive(run_lock(project.database, key)) and reader.find_run(key).status == "finished")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_rules_hold_for_a_judging_in_the_background(project):
     project.dataset(2, default_evaluators={"PartialMatch": {"threshold": 0.1}})
     project.do("run", "data.json", "--target", "main", "--quiet", code=None)
@@ -376,7 +377,7 @@ def test_rules_hold_for_a_judging_in_the_background(project):
     assert {item["threshold"] for item in document["items"]} == {0.5}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(project):
     project.dataset(4, lambda number: f"question {number}" + (" [[say no]]" if number == 2 else ""))
     project.do("run", "data.json", "--target", "main", "--quiet")
@@ -390,7 +391,7 @@ def test_items_are_asked_again_in_the_background_after_a_look_at_the_price(proje
     until((project.folder / "r.json").exists)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(project):
     judged(project)
     project.dataset(3, lambda number: f"question {number}" + (" [[400]]" if number == 0 else ""))
@@ -413,7 +414,7 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
         assert {score.key for _, score in reader.scores(run.id, 1)} == {"Includes"}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_count(project):
     project.dataset(2)
     project.configure('[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "env:NOT_SET_ANYWHERE"')
@@ -441,7 +442,7 @@ def test_a_judging_that_comes_to_nothing_leaves_the_earlier_scores_and_says_what
         assert {score.key for _, score in reader.scores(run.id)} == {"Includes"}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_is_executed_is_neither_resumed_nor_judged_beside_it(project):
     project.server.behave(latency=1.0)
     project.configure(concurrency=1)

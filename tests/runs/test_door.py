@@ -136,6 +136,7 @@ def asked(project):
     return sum(question["asked"] for question in project.server.counts()["questions"])
 
 
+@pytest.mark.nightly
 def test_an_unchanged_agent_is_recorded_alike_over_every_protocol(project):
     project.configure("price = { input_per_million = 1, output_per_million = 2 }")
     ask(project, QUESTION, evaluators={"ToolsSucceeded": {}})
@@ -226,6 +227,7 @@ def test_a_question_that_the_model_refuses_reaches_the_agent_once(project):
     assert asked(project) == 1
 
 
+@pytest.mark.nightly
 def test_the_budget_holds_for_what_agents_ask(project):
     project.configure("price = { input_per_million = 0, output_per_million = 0, per_call = 1 }\nconcurrency = 1")
     ask(project, *[f"{QUESTION} {n}" for n in range(6)])
@@ -236,7 +238,7 @@ def test_the_budget_holds_for_what_agents_ask(project):
     assert statuses.count("pending") == 5 and "error" not in statuses
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_killed_run_asks_no_model_call_again(project):
     project.configure(FREE)
     project.server.behave("*", latency=0.05)
@@ -251,6 +253,7 @@ def test_a_killed_run_asks_no_model_call_again(project):
     assert 24 <= asked(project) <= 24 + 2
 
 
+@pytest.mark.nightly
 def test_a_process_that_answers_many_questions_names_the_answer_that_a_call_is_for(project):
     project.configure(
         FREE + '\n[targets.agent]\nmodel = "command:python3 agent.py"\nparams = { protocol = "jsonl" }\ndoor = "main"'

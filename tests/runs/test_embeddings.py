@@ -63,6 +63,7 @@ def test_the_course_of_a_run_with_vectors(project):
     assert asked(project) == {**texts, **{text: 1 for text in asked(project) if "ready" in text}}
 
 
+@pytest.mark.nightly
 def test_one_item_and_one_option(project):
     """An option names another target; faults are tried again, and what does not pass is an error that says why."""
     vectors(project, retries=2, max_wait=1.0)
@@ -128,7 +129,7 @@ def test_the_evaluator_is_listed_and_explains_itself(project):
     assert 'kind = "embedding"' in project.do("evaluators", "EmbeddingSimilarity")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_litellm_gives_vectors_too(project):
     config = TargetConfig(
         name="vectors", model="openai/embed", base_url=project.server.url, via="litellm", kind="embedding", params={}

@@ -111,6 +111,7 @@ def test_an_empty_answer_is_judged_without_a_call(project):
     assert plan(project, "rescore", "last", "--no-cache")["judge_calls"] == 0
 
 
+@pytest.mark.nightly
 async def test_the_form_of_the_workbench_and_its_rescoring_say_the_same(project):
     cost = ran(project, "--no-cache")
     async with at_the_workbench(project.folder, dataset="data.json", run="last", size=(160, 50)) as person:

@@ -248,6 +248,7 @@ def test_a_typed_target_that_an_experiment_varies_needs_it_too(foreign, shell):
     assert run(shell, "-t", "python:agent.py:answer").code == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_a_described_target_is_known_to_the_process_that_continues_the_run(here, shell):
     (here / "agent.py").write_text("def answer(prompt):\n    return 'Yes.'\n")

@@ -21,7 +21,7 @@ def undisturbed(project: Project, tmp_path_factory: pytest.TempPathFactory) -> l
     return other.table()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("rounds", [1, 3, 10, 100])
 def test_killed_at_random_moments_a_run_ends_as_if_undisturbed(project, tmp_path_factory, rounds):
     wanted = undisturbed(project, tmp_path_factory)
@@ -66,7 +66,7 @@ def test_nothing_that_was_answered_and_committed_is_asked_again(project):
     assert {asked[f"question {int(name.removeprefix('#')) - 1}"] for name in committed} == {1}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_tenth_429_and_a_tenth_500_lose_nothing(project):
     project.server.behave(shares={"429": 0.1, "500": 0.1}, retry_after=0.05)
     project.configure(concurrency=20)
@@ -87,7 +87,7 @@ def test_calls_that_hang_end_as_timeouts_and_do_not_hold_up_the_rest(project):
     assert {code for code in codes if code} == {"agentTimeout"}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", [1_000, pytest.param(5_000, marks=pytest.mark.nightly)])
 def test_two_runs_at_once_and_a_reader_share_one_database(project, count):
     project.configure(concurrency=50)
@@ -153,7 +153,7 @@ def test_no_secret_is_stored_or_exported(project):
         assert CANARY.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_full_disk_ends_in_a_sentence_and_the_run_goes_on_when_there_is_room(project):
     project.configure(concurrency=5, max_outage=0.5)
     project.dataset(300)

@@ -75,6 +75,7 @@ async def walk(course, steps):
         check_rates(course, finished=True)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_the_rate_of_every_column_is_what_its_rows_say_at_every_moment(tmp_path, monkeypatch, capsys, seed):
     monkeypatch.chdir(tmp_path)
@@ -86,7 +87,7 @@ def test_the_rate_of_every_column_is_what_its_rows_say_at_every_moment(tmp_path,
         course.close()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "seed", [*range(300, 303), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(303, 310))]
 )

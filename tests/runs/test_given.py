@@ -37,6 +37,7 @@ def reader():
     return Reader(Path(".evals") / "evals.db")
 
 
+@pytest.mark.nightly
 def test_pages_of_answers_are_stored_as_single_ones_are(project, monkeypatch):
     """The same tables, the same rows, whichever executor a run had."""
 
@@ -114,7 +115,7 @@ KILLED = """
 """
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_run_that_is_killed_between_pages_is_interrupted_with_what_was_stored_and_goes_on(shell_in, project):
     (project / "killed.py").write_text(textwrap.dedent(KILLED))
     done = subprocess.run([sys.executable, "killed.py"], capture_output=True, text=True, check=False)
@@ -146,7 +147,7 @@ class Waits(Scorer):
         return [1.0] * len(candidates)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_a_slow_scorer_of_ones_own_gave_is_stored_while_it_goes_on(project):
     code = """
         from tests.runs.test_given import Waits, numbers

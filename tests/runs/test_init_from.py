@@ -87,7 +87,7 @@ def test_from_http_finds_where_the_answer_stands(shell, folder, address):
     assert 'answer = "$.reply.text"' in config and '"message" = "{{ prompt }}"' in config
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_from_a2a(shell, folder):
     pytest.importorskip("a2a", reason="the package a2a-sdk is not installed: pip install -r requirements.lock")
     from tests.a2a_agent import running

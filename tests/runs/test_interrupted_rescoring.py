@@ -25,7 +25,8 @@ def asked(project):
     return sum(question["asked"] for question in project.server.counts()["questions"]) - COUNT
 
 
-@pytest.mark.parametrize("end", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGKILL])
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGKILL])
 def test_a_judging_counts_when_it_is_whole_and_resume_goes_on_with_it(project, end):
     process = project.start("rescore", "last", "-e", "Relevance")
     until(lambda: asked(project) >= 20)
@@ -57,7 +58,7 @@ def test_a_judging_counts_when_it_is_whole_and_resume_goes_on_with_it(project, e
     assert asked(project) - before <= COUNT - 16  # what was in flight may be asked again
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_another_judging_takes_the_place_of_one_that_was_left(project):
     process = project.start("rescore", "last", "-e", "Relevance")
     until(lambda: asked(project) >= 20)

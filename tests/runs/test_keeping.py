@@ -44,6 +44,7 @@ def replies(kind: type[Evaluator]) -> tuple[str, ...]:
     return given, given.replace("true", "false"), given.replace("true", "false", 1)
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("negate", [False, True])
 @pytest.mark.parametrize("name", COMPARING)
 def test_a_threshold_applied_later_gives_the_verdict_of_judging_with_it(name: str, negate: bool) -> None:

@@ -45,7 +45,7 @@ def slow_litellm(tmp_path):
     return str(folder)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_neither_latency_nor_timeout_hold_the_import_of_litellm(project, slow_litellm):
     project.server.behave(latency=0.02)
     project.configure(via="litellm", timeout=4, concurrency=7)

@@ -1,4 +1,4 @@
-"""One metric of each library, end to end, in an environment that `.ci/run` builds beside this one."""
+"""One metric of each library, end to end, in an environment that `.ci/nightly` builds beside this one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ASKED = {"autoevals": 1, "deepeval": 3, "ragas": 1, "azure-ai-evaluation": 1, "e
 @pytest.fixture
 def judged(project: Project, server: Server, tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch) -> Project:
     if not PYTHON.exists():
-        pytest.skip(f"no libraries in {ENVIRONMENT}: `.ci/run` installs them, where the registry has them")
+        pytest.skip(f"no libraries in {ENVIRONMENT}: `.ci/nightly` installs them, where the registry has them")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     server.behave(model="judge-model", say=REPLY, markers=False)
     project.configure(f"{FREE}\n{JUDGE % server.url}")

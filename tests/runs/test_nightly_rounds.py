@@ -14,7 +14,7 @@ ROUNDS = [
 ]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("course", ROUNDS)
 def test_nothing_is_lost_asked_again_beyond_its_limit_or_counted_wrongly(course):
     if course.name.startswith("disk") and os.geteuid():

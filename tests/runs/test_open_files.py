@@ -15,7 +15,8 @@ def few(project):
     return Project(project.folder, project.server, ("bash", "-c", 'ulimit -n 48 && exec "$@"', "bash"))
 
 
-@pytest.mark.parametrize("flags", [(), pytest.param(("--json",), marks=pytest.mark.soak)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("flags", [(), pytest.param(("--json",), marks=pytest.mark.nightly)])
 def test_a_run_with_few_open_files_makes_fewer_calls_at_once_and_says_so(few, flags):
     few.dataset(200)
     few.server.behave(latency=0.05)
@@ -28,7 +29,7 @@ def test_a_run_with_few_open_files_makes_fewer_calls_at_once_and_says_so(few, fl
     assert [row[2] for row in few.table()] == ["pass"] * 200
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_targets_and_judges_share_what_there_is(few):
     few.configure(
         f'[targets.other]\nmodel = "openai/other-model"\nbase_url = "{few.server.url}"\n'
@@ -67,6 +68,7 @@ def test_calls_are_fitted_by_the_files_they_need(monkeypatch):
     assert fit_calls(wanted)[0] == {"a": 1, "b": 1}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("limit", [16, 24, 32])
 def test_a_limit_that_is_too_small_for_anything_ends_in_a_sentence(project, limit):
     project.dataset(20)

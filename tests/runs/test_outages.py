@@ -27,7 +27,7 @@ def statuses(project):
         return run, [row.status for row in reader.all_rows(run.id)]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_target_that_goes_and_comes_back_leaves_no_trace_in_the_answers(tmp_path):
     port, first = free_port(), ExitStack()
     with first:
@@ -48,7 +48,7 @@ def test_a_target_that_goes_and_comes_back_leaves_no_trace_in_the_answers(tmp_pa
     assert statuses(project)[1] == ["pass"] * 100
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_one_that_stays_away_ends_the_run_with_those_questions_pending(tmp_path):
     port = free_port()
     with running("--port", port) as one:
@@ -82,7 +82,7 @@ def test_one_that_never_answers_in_time_is_not_asked_to_the_end(project):
     assert set(statuses(project)[1]) == {"pending"}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_many_questions_meet_is_asked_after_before_each_is_tried_to_the_end(project):
     project.configure(concurrency=50)
     project.dataset(200)

@@ -42,6 +42,7 @@ def overwrite(course, copy):
     return course.project.server.counts()["asked"]
 
 
+@pytest.mark.nightly
 def test_an_earlier_copy_over_the_store_stops_the_asking_and_resume_pays_for_nothing_again(course, project):
     process = go_on(course)
     asked = overwrite(course, project.folder / "between.db")
@@ -70,7 +71,7 @@ def test_an_earlier_copy_over_the_store_stops_the_asking_and_resume_pays_for_not
     assert len({call.answer for call in calls}) == len(calls) == MANY
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_copy_that_does_not_know_the_run_ends_it_and_says_so(project, tmp_path):
     project.dataset(1)
     project.do("run", "data.json", "--target", "main", "--quiet")
@@ -93,7 +94,7 @@ def test_a_copy_that_does_not_know_the_run_ends_it_and_says_so(project, tmp_path
     assert course.statuses() == ["pass"] * MANY
 
 
-@pytest.mark.soak
+@pytest.mark.story
 @pytest.mark.parametrize("share", [0.0, 0.6])
 def test_a_store_that_is_cut_off_stops_the_asking_and_keeps_what_was_paid_for(course, project, share):
     process = go_on(course)
@@ -110,7 +111,7 @@ def test_a_store_that_is_cut_off_stops_the_asking_and_keeps_what_was_paid_for(co
     assert sum(line.startswith('["answered"') for line in file.read_text().splitlines()) >= 8
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_run_that_commits_nothing_for_a_while_notices_it_too(course, project):
     """A slow model: the next commit would come much later than a second."""
     process = go_on(course)

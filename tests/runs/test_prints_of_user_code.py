@@ -103,6 +103,7 @@ def test_every_end_has_its_exit_code(project):
         assert events(out)[-1] == ends[0]
 
 
+@pytest.mark.nightly
 def test_a_run_that_stops_for_its_configuration_says_so_in_one_event(project):
     project.server.behave(always="401")
     ended, out, _ = project.as_call("run", "data.json", "-t", "main", "--json")

@@ -171,6 +171,7 @@ def test_a_verdict_that_cannot_be_stored_in_the_end_is_paid_for_once(project, mo
     assert sum(not call.from_cache for call in calls) == 2
 
 
+@pytest.mark.nightly
 async def test_a_verdict_at_the_workbench_waits_for_its_store(run, monkeypatch):
     dataset("yes", "never", "yes")
     async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
@@ -184,6 +185,7 @@ async def test_a_verdict_at_the_workbench_waits_for_its_store(run, monkeypatch):
     assert stored()[1][0].row.status == "pass"
 
 
+@pytest.mark.nightly
 async def test_a_failure_is_accepted_judged_again_and_the_next_one_is_on_screen(run):
     async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
         await person.sees("2 fail")
@@ -235,7 +237,7 @@ def test_a_judge_is_asked_within_the_budget_of_the_run(project):
         assert reader.run(run.id).rejudged == 1 and len(reader.detail(answer.id).earlier) == 1
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_an_item_that_is_run_again_joins_the_view_and_the_run_on_screen_stays(run):
     async with at_the_workbench(Path.cwd(), size=(200, 50), dataset="data.json", run=run) as person:
         watch = person.app.watching

@@ -65,6 +65,7 @@ def test_answers_that_are_lost_are_pending_and_their_run_is_never_finished(proje
         assert reader.find_run(key).status == "finished"
 
 
+@pytest.mark.nightly
 def test_what_was_finished_comes_from_the_backup_that_its_end_has_made(project):
     project.dataset(COUNT)
     run(project, "first")
@@ -146,7 +147,7 @@ def test_a_run_whose_dataset_is_lost_too_says_that_its_answers_cannot_be_asked_a
     assert f"{COUNT - row.total} answers of {row.key} were lost" in refused and "`tui-evals run data.json`" in refused
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_a_run_holds_finds_its_answers_after_a_repair(project):
     """A store that is cut off under a run: the run leaves a file, the repair plans again, and `resume` joins both."""
     project.dataset(200)

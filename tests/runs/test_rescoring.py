@@ -101,6 +101,7 @@ def test_another_threshold_or_weight_is_applied_to_the_scores_that_are_there(pro
     assert scores(project)["Relevance"] == [(4.0, "pass", 3.0, 1)] * ITEMS
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(
     ("words", "calls"),
     [

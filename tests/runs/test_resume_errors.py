@@ -74,7 +74,7 @@ def test_errors_are_asked_and_judged_again_in_the_run_and_stay_in_its_record(pro
     assert "has no errors" in project.do("resume", "last", "--errors", code=2)
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_killed_in_the_middle_nothing_is_asked_twice_but_what_was_in_flight(project):
     project.configure(concurrency=2, retries=0)
     project.server.behave(always="400")
@@ -128,7 +128,7 @@ def lambda_free(response):
     return bool(response)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_workbench_asks_the_errors_of_a_finished_run_again(project):
     project.configure(retries=0)
     project.server.behave(always="400")

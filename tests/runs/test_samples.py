@@ -26,6 +26,7 @@ def test_every_sample_has_a_command():
     assert len(COMMANDS) >= 13
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(("folder", "command"), COMMANDS)
 def test_a_command_of_the_page_works(project, folder, command):
     if "mcp" in folder:
@@ -144,6 +145,7 @@ model = "python:returned:answer"
 """
 
 
+@pytest.mark.nightly
 def test_the_same_agent_tells_the_same_driven_returned_recorded_and_traced(project):
     shutil.copytree(SAMPLES / "agent-recorded", project.folder, dirs_exist_ok=True)
     returned = "import my_agent\ndef answer(prompt):\n    return {'messages': my_agent.converse(prompt)}\n"
@@ -166,6 +168,7 @@ def test_the_same_agent_tells_the_same_driven_returned_recorded_and_traced(proje
         assert not any(one == 0 for step in known for one in step), "what a way does not know is missing, not zero"
 
 
+@pytest.mark.nightly
 async def test_the_recorded_agent_and_its_spans_open_as_a_tree(project, monkeypatch):
     shutil.copytree(SAMPLES / "agent-recorded", project.folder, dirs_exist_ok=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

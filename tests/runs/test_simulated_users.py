@@ -171,7 +171,7 @@ def test_what_is_wrong_with_a_user_is_said_with_its_line(project):
     assert "items[1]: has both prompt and user" in said
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_workers_of_a_cluster_play_users_too(project):
     talk(project, says("Hi"), says("more"), says("ok", "reached"))
     run(project, "--cluster", "local:2")

@@ -61,7 +61,7 @@ def event(process, word):
     return next(found for line in process.stdout if (found := json.loads(line))["event"] == word)
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_full_disk_stops_the_asking_until_there_is_room(project, disk):
     course = Course(project, disk / "evals.db")
     process = course.start()
@@ -107,7 +107,7 @@ def test_what_cannot_be_stored_in_the_end_is_in_a_file_that_resume_stores(projec
     course.assert_whole()
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_run_that_is_killed_while_it_waits_loses_what_was_in_flight_and_no_more(project, disk):
     course = Course(project, disk / "evals.db")
     process = course.start()
@@ -121,7 +121,7 @@ def test_a_run_that_is_killed_while_it_waits_loses_what_was_in_flight_and_no_mor
     assert MANY < project.server.counts()["asked"] <= MANY + 4
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_lock_that_is_held_for_long_ends_nothing(project):
     course = Course(project, project.database)
     process = course.start()
@@ -136,7 +136,7 @@ def test_a_lock_that_is_held_for_long_ends_nothing(project):
     course.assert_whole()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_lock_that_is_held_for_a_minute_ends_nothing(project):
     course = Course(project, project.database)
     process = course.start()
@@ -147,7 +147,7 @@ def test_a_lock_that_is_held_for_a_minute_ends_nothing(project):
     course.assert_whole()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_ctrl_c_while_nothing_can_be_stored_ends_the_run_and_loses_nothing(project):
     course = Course(project, project.database)
     process = course.start()
@@ -163,7 +163,7 @@ def test_ctrl_c_while_nothing_can_be_stored_ends_the_run_and_loses_nothing(proje
     course.assert_whole()
 
 
-@pytest.mark.parametrize("ends", [("", "-wal", "-shm"), pytest.param(("",), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("ends", [("", "-wal", "-shm"), pytest.param(("",), marks=pytest.mark.nightly)])
 def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(project, ends):
     course = Course(project, project.database)
     process = course.start()
@@ -183,7 +183,7 @@ def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(proje
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_where_another_file_was_put_in_its_place_the_store_is_beside_it(project, tmp_path):
     course = Course(project, project.database)
     other = tmp_path / "other.db"

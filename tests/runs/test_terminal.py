@@ -53,8 +53,9 @@ def test_the_live_line_is_redrawn_in_place_and_the_end_is_told(project):
     assert max(map(len, plain.splitlines())) <= 90
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("presses", "cluster"), [(1, ()), (2, ()), pytest.param(1, ("--cluster", "local:2"), marks=pytest.mark.soak)]
+    ("presses", "cluster"), [(1, ()), (2, ()), pytest.param(1, ("--cluster", "local:2"), marks=pytest.mark.nightly)]
 )
 def test_ctrl_c_ends_the_run_so_that_it_can_go_on(project, presses, cluster):
     if cluster:

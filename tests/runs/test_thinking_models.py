@@ -75,6 +75,7 @@ def answers(project, *targets, evaluators=None, **root):
         return {run.targets[row.target]: reader.detail(row.id) for row in reader.all_rows(run.id)}
 
 
+@pytest.mark.nightly
 def test_reasoning_goes_back_as_it_came_in_the_second_step_of_every_provider(project, thinker):
     found = answers(project, "responses", "deepseek", "silent", "vllm", "claude", "gemini")
     assert len(found) == 6
@@ -113,6 +114,7 @@ SENT = {
 """What goes over the line for a question with a temperature, a length and a wish for JSON, and what is said of it."""
 
 
+@pytest.mark.nightly
 async def test_what_is_sent_to_each_provider_and_what_is_changed(thinker):
     for model, (sent, changes) in SENT.items():
         thinker.asked.clear()
@@ -146,6 +148,7 @@ async def test_what_is_sent_to_each_provider_and_what_is_changed(thinker):
             )
 
 
+@pytest.mark.nightly
 def test_a_thinking_claude_judges_without_a_temperature_and_with_room_for_its_budget(project, thinker):
     project.do("target", "check", "claude", code=None, KEY="k")
     thinker.asked.clear()

@@ -290,7 +290,7 @@ server.run()
 """
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_run_starts_an_mcp_server_once_and_outlives_its_death(project):
     pytest.importorskip("mcp", reason="the official MCP SDK is not installed: pip install 'tui-evals[mcp]'")
     (project.folder / "server.py").write_text(SERVER)
@@ -307,7 +307,7 @@ def test_a_run_starts_an_mcp_server_once_and_outlives_its_death(project):
     assert (project.folder / "starts.txt").read_text() == "xx"
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_workers_of_a_cluster_call_tools_too(project):
     with_functions(project)
     questions = [f'[[agent]] call find {{"id": {number}}} call find {{"id": {number + 50}}}' for number in range(6)]

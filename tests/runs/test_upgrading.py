@@ -21,6 +21,7 @@ def schema_of(path):
         return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
+@pytest.mark.nightly
 def test_no_command_changes_the_tables_under_a_run_of_the_earlier_version(project, monkeypatch):
     project.dataset(1)
     project.do("run", "data.json", "--target", "main", "--quiet")
@@ -39,7 +40,7 @@ def test_no_command_changes_the_tables_under_a_run_of_the_earlier_version(projec
     assert schema_of(project.database) == before + 1
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_package_that_is_upgraded_under_a_run_stops_it_before_old_code_meets_new(project, tmp_path):
     """What fails from then on may fail because of that, and is no row."""
     package = tmp_path / "installed" / "tui_evals"

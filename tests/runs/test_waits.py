@@ -36,7 +36,7 @@ def waiting(project):
     return found[0]
 
 
-@pytest.mark.parametrize("way", [pytest.param(signal.SIGTERM, marks=pytest.mark.soak), "stop"])
+@pytest.mark.parametrize("way", [pytest.param(signal.SIGTERM, marks=pytest.mark.nightly), "stop"])
 def test_a_wait_is_shown_as_an_event_and_is_cut_by_whoever_stops_the_run(project, way):
     project.server.behave(always="429", retry_after=LONG, latency=0.3)
     project.configure(concurrency=3)
@@ -71,7 +71,7 @@ def test_a_wait_stands_in_the_line(project, monkeypatch):
     assert re.search(r": 0/1 .* · rate limited, next try in [123] s, attempt 2 of 10$", said, re.MULTILINE)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_wait_stands_in_the_workbench_and_x_cuts_it(project):
     project.server.behave(always="503", retry_after=LONG)
     project.configure(f'[targets.other]\nmodel = "openai/other"\nbase_url = "{project.server.url}"')

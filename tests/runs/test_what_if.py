@@ -58,6 +58,7 @@ def tried(project: Project):
         return what_if(reader.find_run("last"), request, reader, load_project(project.folder))
 
 
+@pytest.mark.nightly
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(thresholds, st.sampled_from([2, 3.5, 4, 5]), st.sampled_from([1, 0.2]), st.sampled_from([None, 0.25, 0.5, 0.75]))
 def test_what_is_found_is_what_judging_again_gives_and_asks_nobody(project, partial, rating, weight, needed):
@@ -128,6 +129,7 @@ def labelled(project: Project) -> Project:
 worths = st.sampled_from([0, 0.25, 0.5, 0.75, 1])
 
 
+@pytest.mark.nightly
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["Tone", "Calm"]), worths, worths, worths)
 def test_other_values_of_labels_give_what_judging_again_gives(labelled, key, one, two, three):
@@ -174,6 +176,7 @@ def test_the_command_refuses_a_label_the_scale_has_not_and_a_scale_of_one_value(
     assert "a scale is [lowest, highest]" in labelled.do("rescore", "last", *equal, "--what-if", code=2)
 
 
+@pytest.mark.nightly
 def test_a_value_no_evaluator_takes_is_refused_in_words_and_never_offered(labelled):
     weight = labelled.do("rescore", "last", "--weight", "Tone=2", "--what-if", code=2)
     assert "weight: Input should be less than or equal to 1" in weight

@@ -97,11 +97,12 @@ def kill_rounds(path, tmp_path, rounds, seed):
     assert len(answered) == len(set(answered)) > 0
 
 
+@pytest.mark.nightly
 def test_kill_nine_loses_nothing_that_was_acknowledged(path, tmp_path):
     kill_rounds(path, tmp_path, 5, seed=4)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(  # side by side, because to look at a large store takes longer each time
     "seed", [5, 6, pytest.param(7, marks=pytest.mark.nightly), pytest.param(8, marks=pytest.mark.nightly)]
 )
@@ -109,7 +110,7 @@ def test_kill_nine_again_and_again(path, tmp_path, seed):
     kill_rounds(path, tmp_path, 25, seed)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_two_processes_write_while_a_third_reads(path, tmp_path):
     with Writer(path) as writer:
         runs = [writer.plan(new_run(name=f"run {n}"), cells(5_000)).id for n in range(2)]

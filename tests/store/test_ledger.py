@@ -213,6 +213,7 @@ def test_columns_are_never_pooled_into_one_rate(writer, reader):
     assert [(rate.items, rate.answers) for rate in rates] == [(3, 3), (3, 3)]
 
 
+@pytest.mark.nightly
 def test_answers_to_one_item_are_one_proof(writer, reader):
     once, often = (writer.plan(new_run(), planned(10, repeats=count)) for count in (1, 100))
 

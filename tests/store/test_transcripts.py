@@ -97,6 +97,7 @@ def peak_of(work):
         tracemalloc.stop()
 
 
+@pytest.mark.nightly
 def test_ten_thousand_parts_are_stored_and_come_back():
     record = long_answer()
     body = body_of(record)
@@ -108,6 +109,7 @@ def test_ten_thousand_parts_are_stored_and_come_back():
     assert step_count(again) == len(answer_steps(again)) == 2501
 
 
+@pytest.mark.nightly
 def test_ten_thousand_parts_are_read_and_shown_one_message_at_a_time():
     body = body_of(long_answer())
     size = len(body[2])

@@ -100,6 +100,7 @@ def test_costs_are_by_target_judge_evaluator_and_phase(path):
     assert unpriced == [(None, 3), (None, 3)]
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize(("question", "statement"), QUESTIONS, ids=[question for question, _ in QUESTIONS])
 def test_a_question_of_the_manual_is_answered(path, question, statement):
     found = rows(path, statement)
@@ -190,6 +191,7 @@ def test_pandas_opens_the_store_as_it_is(path):
     assert len(frame) == 6 and set(frame["question"]) == {"one", "two", "three"}
 
 
+@pytest.mark.nightly
 def test_sqlite_utils_opens_the_store_as_it_is(path):
     command = [sys.executable, "-m", "sqlite_utils", "rows", str(path), "v_runs"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -151,6 +151,7 @@ with Writer(Path(sys.argv[1])) as writer:
 """
 
 
+@pytest.mark.nightly
 def test_another_process_tells_of_a_thousand(path, run, reader):
     telling = process(_TELLS, path, run.id)
     _, errors = telling.communicate(timeout=30)

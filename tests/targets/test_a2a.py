@@ -227,6 +227,7 @@ def test_an_address_that_is_none_is_found_at_its_line(tmp_path, model, said):
         load_settings(tmp_path, whole=True)
 
 
+@pytest.mark.nightly
 def test_a_conversation_from_the_command_line(origin, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENT_KEY", KEY)

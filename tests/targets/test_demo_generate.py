@@ -114,6 +114,7 @@ def test_every_step_prompt_is_known_with_and_without_samples(step):
                 assert looks_like(step, written(asked_for, 1))
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 @pytest.mark.parametrize("step", VERDICTS)
 def test_a_step_that_wants_a_verdict_gets_one_and_not_always_the_same(step):

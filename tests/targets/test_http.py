@@ -129,6 +129,7 @@ def keyed(reply, key):
     return Reply(text=reply.text.replace("{key}", key), tool_calls=calls, **fields)
 
 
+@pytest.mark.nightly
 @both_ways
 async def test_a_redirect_is_the_fault_of_base_url_and_no_key_goes_along_it(way, server):
     error = await outcome(way, server, "hello [[redirect]]")
@@ -182,6 +183,7 @@ FAILURES = [
 ]
 
 
+@pytest.mark.cases(20)
 @both_ways
 @pytest.mark.parametrize("row", FAILURES, ids=lambda row: row[0])
 async def test_failures(way, row, server):
@@ -358,7 +360,7 @@ async def test_a_long_question_and_a_long_answer(way, server):
     assert len(reply.text) == 1_000_000
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_worker_that_dies_fails_its_questions_and_is_replaced(server):
     async with opened("litellm", server) as target:
         asking = asyncio.create_task(target.ask(said("hello [[hang*1]]")))
@@ -380,7 +382,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_worker_ends_with_its_parent():
     done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, check=True)
 
@@ -465,7 +467,7 @@ async def test_a_providers_usual_key_is_said_to_go_where_its_protocol_is_spoken(
     assert destination(config, {variable: CANARY}).key == variable
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(("model", "variable"), [("mistral/m", "MISTRAL_API_BASE"), ("gemini/g", "GEMINI_BASE_URL")])
 async def test_the_address_in_a_providers_variable_is_where_it_is_asked(model, variable, server):
     config = TargetConfig(name="x", model=model)

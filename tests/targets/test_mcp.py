@@ -69,6 +69,7 @@ def opened(address, root, headers=None, timeout=60.0, **environment):
     return McpServer(address, headers or {}, {**os.environ, **environment}, root, timeout)
 
 
+@pytest.mark.nightly
 async def test_a_program_gives_its_tools_and_is_ended(server, tmp_path):
     tools = opened(server, tmp_path, CUSTOMER="Ada")
     names = [definition["function"]["name"] for definition in await tools.definitions()]
@@ -108,7 +109,7 @@ async def test_a_server_that_cannot_be_started_says_why(tmp_path):
         await nobody.definitions()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_server_is_reached_by_its_address(server, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -20,7 +20,7 @@ from tui_evals.targets.base import Price, Reply, Request, TargetConfig, TargetEr
 from tui_evals.targets.openai import OpenAI
 from tui_evals.targets.through_litellm import ThroughLitellm
 
-pytestmark = [pytest.mark.soak, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.story, pytest.mark.asyncio(loop_scope="module")]
 
 ENVIRONMENT = {
     **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
@@ -104,6 +104,7 @@ COUNTED = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("who", COUNTED)
 async def test_cached_and_thinking_tokens_are_kept_and_priced(who, provider):
     model, document, usage, cost = COUNTED[who]

@@ -39,6 +39,7 @@ async def ask(server, text="Why?", *, request=None, model="openai/responses/m", 
         await target.close()
 
 
+@pytest.mark.nightly
 async def test_a_chat_is_sent_as_instructions_and_items(server):
     request = Request(
         messages=(

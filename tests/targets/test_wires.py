@@ -43,6 +43,7 @@ async def variables(wires, tmp_path_factory):
         yield variables
 
 
+@pytest.mark.nightly
 async def test_the_page_says_what_is_sent_to_each_provider(wires, variables):
     page = PAGE.read_text(encoding="utf-8")
     assert page[page.index(BEGINS) :] == await observed(wires, variables), "python -m tests.wires writes it anew"

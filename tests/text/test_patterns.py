@@ -212,8 +212,8 @@ EVIL = [
 ]
 
 
+@pytest.mark.story
 @pytest.mark.parametrize(("source", "text"), EVIL, ids=range(len(EVIL)))
-@pytest.mark.soak
 def test_an_evil_pattern_ends_soon_and_prints_nothing(
     source: str, text: str, short_clock: None, capfd: pytest.CaptureFixture[str]
 ) -> None:

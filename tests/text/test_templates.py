@@ -203,8 +203,8 @@ BOMBS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
-@pytest.mark.soak
 def test_a_bomb_ends_after_little_work(bomb: str) -> None:
     render_template("warm", VALUES)
     calls = 0
@@ -239,7 +239,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_bombs_stay_small() -> None:
     names = ("repeat", "percent", "doubled text with ~", "many copies", "many slices", "replace", "join", "powers",
              "one long concatenation", "nested list printed")  # fmt: skip

@@ -106,7 +106,7 @@ def test_a_write_that_takes_only_some_of_it_is_continued(tmp_path, terminal, mon
     assert _PLAIN.fullmatch(terminal.read_bytes())
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_field_an_item_and_marked_items_are_copied_from_the_panes_they_are_written_in(tmp_path):
     items = [{"testId": "a", "prompt": "one", "variables": {"city": "Oslo"}}, {"prompt": "two"}]
     (tmp_path / "data.json").write_text(json.dumps({"items": items}))

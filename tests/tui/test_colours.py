@@ -98,7 +98,7 @@ def cells_of(app):
                 yield text, *pair
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_is_really_drawn_has_the_contrast_in_every_theme(tmp_path):
     """The panes with their cursors, a dialog, a toast, the footer and a search that has found something."""
     path = fresh(tmp_path)

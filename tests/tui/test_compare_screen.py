@@ -98,6 +98,7 @@ async def test_on_a_small_screen_at_least_twelve_lines_are_left_below_the_head(p
         assert pilot.app.screen.list.lines.region.height >= 5
 
 
+@pytest.mark.nightly
 async def test_keys_filter_by_kind_and_say_when_there_is_none(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -135,6 +136,7 @@ async def test_any_kind_is_chosen_from_a_menu_that_counts_them(path):
         await until(pilot, lambda: "B has no answer here. This is A:" in pilot.app.full)
 
 
+@pytest.mark.nightly
 async def test_words_filter_the_answers_and_escape_forgets_them(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -156,6 +158,7 @@ async def test_words_filter_the_answers_and_escape_forgets_them(path):
         assert not app.screen.entry.display and app.screen.list.lines.has_focus
 
 
+@pytest.mark.nightly
 async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_is_named_once(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -171,6 +174,7 @@ async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_i
         await until(pilot, lambda: "matches “kind:new zzz” and is “fixed”." in text_of(app.screen.list.lines.rows)[0])
 
 
+@pytest.mark.nightly
 async def test_a_second_escape_forgets_a_filter_that_is_still_coming_back(path, monkeypatch):
     found, ready = screen_module.answers_let_through, threading.Event()
     async with Bench(path).run_test(size=(80, 24)) as pilot:
@@ -209,7 +213,7 @@ def test_a_kind_that_there_is_not_is_said():
         kinds_of_filter("kind:brokn")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_next_broken_line_is_found_round_the_end_and_out_of_a_filter(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -229,6 +233,7 @@ async def test_the_next_broken_line_is_found_round_the_end_and_out_of_a_filter(p
         await until(pilot, lambda: (lines.key, len(pilot.app.kinds)) == (0, 6))
 
 
+@pytest.mark.nightly
 async def test_the_next_broken_line_stays_among_the_answers_that_were_searched(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -249,6 +254,7 @@ async def test_the_cursor_begins_where_something_broke(tmp_path):
         await until(pilot, lambda: "broken text" in pilot.app.full)
 
 
+@pytest.mark.nightly
 async def test_another_line_is_shown_from_its_top(tmp_path):
     path = fresh(tmp_path)
     await add_run(path, [("pass", "line\n" * 200)] * 2)
@@ -265,6 +271,7 @@ async def test_another_line_is_shown_from_its_top(tmp_path):
         await until(pilot, lambda: "t-1" in pilot.app.full and line.scroll_offset.y == 0)
 
 
+@pytest.mark.nightly
 async def test_enter_gives_the_line_the_whole_width_and_escape_goes_back_step_by_step(path):
     async with Bench(path).run_test(size=(120, 30)) as pilot:
         await read(pilot)
@@ -284,6 +291,7 @@ async def test_enter_gives_the_line_the_whole_width_and_escape_goes_back_step_by
         await until(pilot, lambda: pilot.app.screen is not screen)
 
 
+@pytest.mark.nightly
 async def test_the_line_scrolls_while_the_cursor_stays_in_the_list(tmp_path):
     path = fresh(tmp_path)
     await add_run(path, [("pass", "line\n" * 200)])
@@ -347,6 +355,7 @@ async def test_what_was_expected_comes_beside_either_run_and_columns_become_one(
         await until(pilot, lambda: "-It is 4." in app.full and "+It is 5." in app.full)
 
 
+@pytest.mark.nightly
 async def test_charts_and_help_open_over_it_and_go_back(path):
     async with Bench(path).run_test(size=(80, 24)) as pilot:
         await read(pilot)
@@ -385,8 +394,9 @@ async def test_a_run_deleted_meanwhile_leaves_the_screen_alive(path):
         await until(pilot, lambda: "is no longer in the store" in pilot.app.full)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((38, 20), (130, 30)))]
+    "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in ((38, 20), (130, 30)))]
 )
 @pytest.mark.parametrize("runs", [(1, 2), (1, 2, 1, 2)])
 async def test_hostile_answers_and_reasons_reach_no_terminal(tmp_path, size, runs):

@@ -60,6 +60,7 @@ def test_the_last_of_several_tags_in_a_line_is_completed_and_none_twice(space):
     assert complete("vip, +s", "").rest == "moke" and complete("smoke, s", "") is None and complete("", "") is None
 
 
+@pytest.mark.nightly
 async def test_the_right_arrow_takes_what_is_offered_in_a_box_in_the_tags_and_in_a_cell(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         items = person.app.workspace
@@ -86,6 +87,7 @@ async def test_the_right_arrow_takes_what_is_offered_in_a_box_in_the_tags_and_in
         assert items.items[0]["category"] == "facts"
 
 
+@pytest.mark.nightly
 async def test_moving_in_the_text_offers_nothing_that_is_not_there(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         await person.press("1", "g", "j", "2", "g", "enter")

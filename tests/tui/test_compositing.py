@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import random
 
+import pytest
 from textual._compositor import Compositor
 from textual.app import App
 from textual.containers import VerticalScroll
@@ -35,6 +36,7 @@ class Overlapping(App[None]):
         yield Static("over", id="over")
 
 
+@pytest.mark.nightly
 async def test_what_is_drawn_alone_is_as_it_is_drawn_with_all_around_it(monkeypatch):
     app, chance, drawn = Overlapping(), random.Random(1), []
     alone, with_all = Screen(), Screen()

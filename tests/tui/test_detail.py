@@ -506,7 +506,7 @@ async def test_of_a_run_that_goes_on_only_what_is_on_screen_is_fetched_again(pro
         await until(pilot, lambda: fetched == [project.rows[3]])
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_long_diff_is_waited_for_with_the_answer_on_screen(tmp_path, monkeypatch):
     project = Project(tmp_path, document({"prompt": "x", "expected_response": "y"}))
     await project.answer(0, answered("long words\n" * 30_000))
@@ -799,7 +799,7 @@ async def test_a_hidden_pane_fetches_nothing_until_it_is_seen(project, monkeypat
         await until(pilot, lambda: "anything" in app.text)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_an_answer_of_a_megabyte_is_shown_before_it_is_compared(tmp_path):
     text = "\n".join(f"line {n} of a very long answer, with some words more in it" for n in range(17_000))
     assert len(text) > 1_000_000

@@ -136,6 +136,7 @@ async def test_a_form_is_filled_from_the_keyboard():
         assert pilot.app.got == [{"name": "ab", "loud": True, "kind": "two", "more": [1]}]
 
 
+@pytest.mark.nightly
 async def test_json_and_texts_of_several_lines_have_a_box_of_their_own_in_a_form():
     form = Form("new", [Field("text"), Field("more", "json")], {"more": {"a": "b"}})
     async with Bench(form).run_test(size=(80, 24)) as pilot:
@@ -170,7 +171,7 @@ async def test_escape_takes_the_field_and_then_leaves_the_form():
         assert pilot.app.got == [None]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_line_written_into_what_is_there_is_kept_by_escape_and_one_that_begins_something_is_not():
     def long(text):
         return "a name is short" if len(text) > 3 else None

@@ -545,6 +545,7 @@ async def test_the_screen_is_laid_out_once_for_a_line_that_the_box_grows_by_and_
         layouts.clear()
 
 
+@pytest.mark.nightly
 async def test_a_box_that_is_full_scrolls_to_what_one_writes(bench):
     app, pilot = bench
     area, highest = app.box.area, int(app.pane.size.height * 0.8)
@@ -627,7 +628,7 @@ async def test_a_name_that_a_terminal_must_not_be_sent_stays_unless_another_is_w
     await until(pilot, lambda: list(app.made.data["variables"]) == ["a\u2407x"])
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")
@@ -890,7 +891,7 @@ async def test_hostile_texts_reach_the_screen_as_letters_only(tmp_path, size):
         assert app.made.items[0] == item and app.is_running
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_thirty_thousand_marks_follow_their_items_at_once(tmp_path):
     made = workspace(tmp_path, *({"prompt": str(number)} for number in range(30_000)))
     every = range(30_000)

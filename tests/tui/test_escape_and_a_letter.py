@@ -7,7 +7,7 @@ import pytest
 from tests.tui.terminal import workbench
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_escape_and_a_letter_in_one_packet_leave_the_box_the_filter_and_the_dialog(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"items": [{"prompt": "one"}, {"prompt": "two"}]}))
@@ -25,7 +25,7 @@ def test_escape_and_a_letter_in_one_packet_leave_the_box_the_filter_and_the_dial
     assert [item["prompt"] for item in json.loads(file.read_text())["items"]] == ["one, seen", "two"]
 
 
-@pytest.mark.soak
+@pytest.mark.story
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 def test_alt_and_a_letter_deletes_nothing_and_ctrl_c_says_what_leaves(tmp_path, size):
     file = tmp_path / "data.json"

@@ -229,6 +229,7 @@ def test_a_real_terminal_is_lent_and_taken_back(editor, tmp_path):
     assert "EDITOR SAYS True True" in done.stdout and "RESULT new" in done.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="other desktops have an opener of their own")
 async def test_a_report_is_written_by_a_key_and_a_page_opens_in_the_browser_of_the_desktop(tmp_path, monkeypatch):
     opener = tmp_path / "bin" / "xdg-open"

@@ -34,6 +34,7 @@ def project(folder):
     return "evals.json"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_four_planted_faults_are_on_the_first_screen_and_two_keys_from_an_example(tmp_path, monkeypatch, size):
     monkeypatch.chdir(tmp_path)
@@ -55,6 +56,7 @@ async def test_four_planted_faults_are_on_the_first_screen_and_two_keys_from_an_
         assert "Relevance" in person.screen()
 
 
+@pytest.mark.nightly
 async def test_a_redraw_between_a_key_and_its_message_leaves_the_cursor_where_the_key_put_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, run = await faulty_run(tmp_path)
@@ -68,6 +70,7 @@ async def test_a_redraw_between_a_key_and_its_message_leaves_the_cursor_where_th
         assert lines.key == second != first
 
 
+@pytest.mark.nightly
 async def test_actions_on_several_answers_take_the_cluster_under_the_cursor(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, run = await faulty_run(tmp_path)
@@ -80,6 +83,7 @@ async def test_actions_on_several_answers_take_the_cluster_under_the_cursor(tmp_
         assert person.app.watching.chosen() is None  # elsewhere nothing is chosen
 
 
+@pytest.mark.nightly
 async def test_a_check_is_written_for_the_cluster_under_the_cursor_and_tried_on_its_answers_first(
     tmp_path, monkeypatch
 ):
@@ -120,6 +124,7 @@ async def test_words_that_only_the_expectation_or_only_the_answer_has_are_marked
     assert marked["answer"] == ["30", "box."]
 
 
+@pytest.mark.nightly
 async def test_the_view_of_a_run_that_is_watched_does_not_change_when_it_ends_and_a_key_changes_it(
     tmp_path, monkeypatch
 ):
@@ -136,6 +141,7 @@ async def test_the_view_of_a_run_that_is_watched_does_not_change_when_it_ends_an
         await person.until(lambda: isinstance(answers(person).key, int))
 
 
+@pytest.mark.nightly
 async def test_a_run_without_failures_and_a_short_one_open_as_their_answers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, run = await faulty_run(tmp_path, 30, healthy=True)
@@ -170,6 +176,7 @@ KEYS_TO_EXAMPLES = {
 """The keys from the first screen to the example of each fault, and words of why that fails."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 def test_on_a_terminal_the_first_screen_names_all_four_and_each_example_is_two_keys_away(stored, size):
     with workbench(stored, "evals.json", size=size) as terminal:

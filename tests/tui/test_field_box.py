@@ -10,7 +10,7 @@ import pytest
 from tests.tui.terminal import pasted, workbench
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_the_help_of_the_box_is_pressed_and_what_was_typed_is_taken_back_and_done_again(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"items": [{"prompt": "one"}]}))

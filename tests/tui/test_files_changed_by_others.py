@@ -44,6 +44,7 @@ def type_in_prompt(terminal: Terminal, words: str) -> None:
     terminal.after("\x1b", "u undo")
 
 
+@pytest.mark.nightly
 def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
     file = project(tmp_path)
     with workbench(tmp_path, "support.json") as terminal:
@@ -77,7 +78,7 @@ def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
         assert terminal.end() == 0
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
     file = project(tmp_path)
     file.chmod(0o444)
@@ -98,7 +99,7 @@ def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
         assert terminal.end() == 0
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_deleted_file_is_noticed_and_written_again_and_one_that_comes_back_is_read(tmp_path):
     file = project(tmp_path)
     before = file.read_text()

@@ -91,6 +91,7 @@ def test_a_pasted_table_goes_to_cells_testids_and_new_items():
 # -- at the workbench
 
 
+@pytest.mark.nightly
 async def test_cells_are_written_filled_replaced_and_pasted_each_as_one_step(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS)))
     async with at_the_workbench(tmp_path, dataset="data.json") as person:
@@ -163,6 +164,7 @@ async def test_hidden_characters_are_spelled_in_cells_and_the_file_keeps_them(tm
     assert [item["prompt"] for item in saved] == [red, "\x1b[31mred\x1b[0ma\u200bb", red]
 
 
+@pytest.mark.nightly
 async def test_tab_writes_the_next_cell_and_a_new_row_begins_with_its_prompt(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS[:1])))
     async with at_the_workbench(tmp_path, dataset="data.json") as person:
@@ -175,7 +177,7 @@ async def test_tab_writes_the_next_cell_and_a_new_row_begins_with_its_prompt(tmp
         assert person.app.workspace.step(-1) == "edit expected_response"
 
 
-@pytest.mark.soak
+@pytest.mark.story
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 def test_a_table_is_pasted_at_a_terminal_and_saved(tmp_path, size):
     file = tmp_path / "data.json"
@@ -193,7 +195,6 @@ def test_a_table_is_pasted_at_a_terminal_and_saved(tmp_path, size):
     assert items[0] == {**ITEMS[0], "prompt": "=1+1"} and items[3] == {"prompt": "new one", "testId": "B-1"}
 
 
-@pytest.mark.soak
 @pytest.mark.nightly  # it measures, and other tests would share the cores
 async def test_a_key_in_a_table_of_twenty_thousand_items_takes_no_longer_than_50_ms(tmp_path):
     items = [

@@ -46,6 +46,7 @@ def item(person):
     return person.app.workspace.items[0]
 
 
+@pytest.mark.nightly
 async def test_files_are_chosen_by_name_with_a_preview_and_taken_away_by_unmarking(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await begin(person)
@@ -71,6 +72,7 @@ async def test_files_are_chosen_by_name_with_a_preview_and_taken_away_by_unmarki
         assert "attachments" not in item(person)
 
 
+@pytest.mark.nightly
 async def test_a_pinned_file_keeps_its_hash_and_a_missing_one_says_so(folder):
     pinned = {"path": "a note.txt", "sha256": "0" * 64}
     write(folder / "data.json", {"items": [{**ITEM, "attachments": [pinned, "gone.png"]}]})
@@ -83,6 +85,7 @@ async def test_a_pinned_file_keeps_its_hash_and_a_missing_one_says_so(folder):
         assert item(person)["attachments"] == [pinned, "gone.png", "pictures/lamp.png"]
 
 
+@pytest.mark.nightly
 async def test_a_tool_of_the_dataset_is_a_template_and_entries_are_edited_moved_and_deleted(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await begin(person)
@@ -106,6 +109,7 @@ async def test_a_tool_of_the_dataset_is_a_template_and_entries_are_edited_moved_
         assert item(person)["tool_results"] == [second]
 
 
+@pytest.mark.nightly
 async def test_a_call_of_the_run_on_screen_is_offered_with_what_it_gave(folder):
     (folder / ".evals").mkdir()
     path = open_store(folder / ".evals" / "evals.db")
@@ -129,6 +133,7 @@ async def test_a_call_of_the_run_on_screen_is_offered_with_what_it_gave(folder):
         assert item(person)["tool_results"] == [expected]
 
 
+@pytest.mark.nightly
 async def test_the_user_is_written_in_fields_and_json_stays_behind_one_key(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await begin(person)

@@ -329,6 +329,7 @@ async def test_a_second_use_is_added_under_a_name_of_its_own(space):
         assert space.data["items"][1]["evaluators"] == {"PartialMatch2": {"type": "PartialMatch"}}
 
 
+@pytest.mark.nightly
 async def test_an_evaluator_that_needs_options_asks_for_them_first(space):
     async with bench(space, SECOND) as pilot:
         await pilot.press("a", *"regex", "enter")
@@ -340,6 +341,7 @@ async def test_an_evaluator_that_needs_options_asks_for_them_first(space):
         assert space.data["items"][1]["evaluators"] == {"Regex": {"pattern": "by+e"}}
 
 
+@pytest.mark.nightly
 async def test_leaving_the_menu_or_the_form_adds_nothing(space):
     async with bench(space, SECOND) as pilot:
         await pilot.press("a", "escape")
@@ -377,6 +379,7 @@ async def test_options_that_are_wrong_are_not_taken(space):
         assert not space.editing.dirty
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("criteria", ["two\nlines", "\u202eturned", "\x1b[31m", ["a", "b"]])
 async def test_a_text_of_several_lines_comes_back_from_its_box_as_it_was(space, criteria):
     data = document(default_evaluators={"Rubric": {"criteria": criteria}})
@@ -449,6 +452,7 @@ async def test_run_would_run_the_item_one_is_in(space):
         assert pilot.app.pane.selection().items is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(38, 8), (76, 24)])
 async def test_hostile_texts_are_shown_and_nothing_more(space, size):
     data = document(default_evaluators={HOSTILE: {HOSTILE: HOSTILE}, "Regex": {"pattern": HOSTILE}})
@@ -608,6 +612,7 @@ async def test_the_configured_judge_is_asked_and_a_scripted_verdict_says_so(spac
         assert "scripted:" in pilot.app.text
 
 
+@pytest.mark.nightly
 async def test_a_trial_counts_the_score_that_was_to_be_expected(space, one_server):
     one_server.reset()
     one_server.behave("judge", say='{"reason": "so", "score": 4}', markers=False, likely={"4": 0.5, "5": 0.5})

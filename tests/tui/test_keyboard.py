@@ -31,7 +31,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)])
 async def test_a_field_typed_in_one_packet_holds_every_letter_and_no_command_runs(folder, size):
     async with at_the_workbench(folder, dataset="data.json", size=size) as person:
         burst(person, "j2\r more Dwords eD\x1b1")
@@ -66,7 +67,7 @@ async def test_a_hundred_arrow_keys_at_once_all_count(folder):
         assert person.app.workspace.where == ("items", 99)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_is_typed_behind_a_dialog_waits_for_the_box_it_leads_to(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         burst(person, "j2acategory\rgreen Dr\x1b1")

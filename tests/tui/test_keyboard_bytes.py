@@ -51,6 +51,7 @@ def keys(*pieces: bytes) -> list[str]:
     return [message.key if isinstance(message, events.Key) else type(message).__name__ for message in messages]
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 @settings(max_examples=200, deadline=None)
 @given(st.lists(piece, max_size=8).map(b"".join), st.data())

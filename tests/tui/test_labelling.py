@@ -22,7 +22,7 @@ from tui_evals.tui.widgets.dialogs import Ask, Confirm, Menu
 from tui_evals.tui.widgets.lines import Lines
 
 PASS, FAIL = [score(value=0.37)], [score(value=0.0, result="fail")]
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)]
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +111,7 @@ def test_the_last_page_says_what_was_done_and_what_it_comes_to():
 # -- stories
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_sample_is_labelled_key_by_key_and_comes_to_a_page(tmp_path, size):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL, PASS, FAIL])
@@ -145,7 +146,7 @@ async def test_the_key_for_it_is_in_the_list_of_runs(tmp_path):
         assert labels(path) == [(1, "fail", "ada", "")]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_search_has_n_until_escape_and_a_note_without_a_verdict_is_asked_about(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -161,6 +162,7 @@ async def test_a_search_has_n_until_escape_and_a_note_without_a_verdict_is_asked
         await person.until(lambda: not isinstance(person.app.screen, LabelScreen))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_nothing_that_was_said_of_an_answer_shows_before_the_end(tmp_path, size):
     answers = [[*PASS, score(OTHER)], [*FAIL, score(OTHER)], [score(value=0.37)]]
@@ -186,6 +188,7 @@ async def test_nothing_that_was_said_of_an_answer_shows_before_the_end(tmp_path,
         assert "2 of 3 labelled" in texts(person) and JUDGE in texts(person)
 
 
+@pytest.mark.nightly
 async def test_a_session_goes_on_where_it_stopped_and_says_so(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL] * 5)
     async with at_the_workbench(tmp_path) as person:
@@ -200,7 +203,7 @@ async def test_a_session_goes_on_where_it_stopped_and_says_so(tmp_path):
         assert len(labels(path)) == 1
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_undo_takes_the_label_back_and_keeps_the_note(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL, PASS])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -313,6 +316,7 @@ async def test_a_run_that_is_gone_is_said(tmp_path):
         await person.press("q")
 
 
+@pytest.mark.nightly
 async def test_a_label_that_cannot_be_written_is_said_and_the_answer_stays(tmp_path, monkeypatch):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL])
     async with at_the_workbench(tmp_path) as person:
@@ -331,6 +335,7 @@ async def test_a_label_that_cannot_be_written_is_said_and_the_answer_stays(tmp_p
         await person.until(lambda: labels(path) == [(first, "pass", "ada", "")])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(38, 20), *SIZES])
 async def test_hostile_texts_stay_text_from_the_first_page_to_the_last(tmp_path, size):
     path, run = await labelled_run(
@@ -352,6 +357,7 @@ async def test_hostile_texts_stay_text_from_the_first_page_to_the_last(tmp_path,
         assert not any(sign in "".join(shown) for sign in "\x1b\x07\x9b\u202e")
 
 
+@pytest.mark.nightly
 async def test_the_size_of_the_sample_is_asked_for_and_can_be_declined(tmp_path):
     path, _ = await labelled_run(tmp_path, [PASS] * 60)
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -366,6 +372,7 @@ async def test_the_size_of_the_sample_is_asked_for_and_can_be_declined(tmp_path)
         await person.until(lambda: not isinstance(person.app.screen, Ask | LabelScreen))
 
 
+@pytest.mark.nightly
 async def test_the_keys_of_the_place_are_there_and_help_names_them(tmp_path):
     await labelled_run(tmp_path, [PASS])
     assert all(callable(getattr(LabelScreen, f"do_{action.name}", None)) for action in actions_at("labelling"))

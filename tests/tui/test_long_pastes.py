@@ -7,7 +7,7 @@ import pytest
 from tests.tui.terminal import pasted, workbench
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_ten_megabytes_are_kept_in_a_file_and_the_next_key_is_taken(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"schemaVersion": "1.11.0", "items": [{"prompt": "Q1"}]}))

@@ -57,7 +57,7 @@ def walk(terminal: Terminal) -> bytes:
     return terminal.raw
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_no_color_means_no_colour_at_all(folder):
     with workbench(folder, "data.json", size=(120, 30), NO_COLOR="1", COLORTERM="truecolor") as terminal:
         drawn = walk(terminal)
@@ -68,7 +68,7 @@ async def test_no_color_means_no_colour_at_all(folder):
     assert BACKGROUND not in drawn
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_locale_without_utf_8_gets_ascii_alone(folder):
     with workbench(folder, "data.json", size=(120, 30), **ASCII_ALONE) as terminal:
         drawn = walk(terminal)
@@ -81,7 +81,7 @@ async def test_a_locale_without_utf_8_gets_ascii_alone(folder):
 COMMAND = [sys.executable, "-m", "tui_evals"]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_commands_print_ascii_alone_where_the_locale_knows_no_more(folder):
     for environment in (ASCII_ALONE, {"LANG": "C", "LC_ALL": "", "LC_CTYPE": ""}):
         with Terminal([*COMMAND, "show", "last"], folder, **environment) as terminal:
@@ -171,6 +171,7 @@ async def test_the_setting_draws_in_ascii_at_once(folder):
         assert person.screen().isascii()
 
 
+@pytest.mark.nightly
 def test_doctor_says_what_it_found_of_the_terminal(folder):
     typed = {question: b"ls -l\r" + answer for question, answer in WHO.items()}
     replies = {BACKGROUND: b"\x1b]11;rgb:ffff/ffff/ffff\x07", PLACE: b"\x1b[3;9R"} | typed

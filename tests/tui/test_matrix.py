@@ -75,6 +75,7 @@ def test_items_and_columns_that_begin_alike_are_told_apart(width):
     assert "one" in heads and "two" in heads
 
 
+@pytest.mark.nightly
 async def test_cells_get_higher_by_a_key_and_the_cursor_stays_on_its_row(tmp_path, monkeypatch):
     stored(tmp_path, monkeypatch)
     async with at_the_workbench(tmp_path, size=(120, 40)) as person:
@@ -114,7 +115,7 @@ def stored(folder, monkeypatch):
     return past(*answers, targets=("m/first", "m/second", "m/third"))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_models_disagree_on_is_found_read_and_compared(tmp_path, monkeypatch):
     stored(tmp_path, monkeypatch)
     async with at_the_workbench(tmp_path, size=(160, 45)) as person:
@@ -153,6 +154,7 @@ async def test_what_models_disagree_on_is_found_read_and_compared(tmp_path, monk
         assert "│second" in person.screen()
 
 
+@pytest.mark.nightly
 async def test_rows_are_filtered_and_a_narrow_screen_reads_one_answer_at_a_time(tmp_path, monkeypatch):
     stored(tmp_path, monkeypatch)
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -182,7 +184,7 @@ async def test_rows_are_filtered_and_a_narrow_screen_reads_one_answer_at_a_time(
         assert person.app.front == "results"
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_answers_come_into_the_grid_while_the_run_goes_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()
@@ -202,6 +204,7 @@ async def test_answers_come_into_the_grid_while_the_run_goes_on(tmp_path, monkey
             assert "✗ fail" in person.screen() and person.app.screen.lines.key == (1, 0)
 
 
+@pytest.mark.nightly
 async def test_a_run_that_asked_nothing_has_no_grid(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()
@@ -225,6 +228,7 @@ def _starts(line, word):
     return [place for place in range(len(line)) if line.startswith(word, place)]
 
 
+@pytest.mark.nightly
 async def test_two_prompts_of_a_grid_are_compared_over_all_targets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".evals").mkdir()

@@ -138,6 +138,7 @@ async def add(person, field):
     await person.press("enter")
 
 
+@pytest.mark.nightly
 async def test_a_tool_is_written_in_fields_and_its_parameters_as_name_and_type(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await add(person, "tools")
@@ -170,6 +171,7 @@ async def test_a_tool_is_written_in_fields_and_its_parameters_as_name_and_type(f
         await person.sees('"parameters"')
 
 
+@pytest.mark.nightly
 async def test_a_matrix_and_extensions_are_rows(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await add(person, "matrix")
@@ -188,6 +190,7 @@ async def test_a_matrix_and_extensions_are_rows(folder):
         assert person.app.workspace.items[0]["extensions"] == {"owner": "Ada", "limits": {"n": 3}}
 
 
+@pytest.mark.nightly
 async def test_an_evaluator_within_another_is_chosen_by_name_and_has_its_own_form(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await person.press("1", "g", "j", "3", "a")
@@ -207,6 +210,7 @@ async def test_an_evaluator_within_another_is_chosen_by_name_and_has_its_own_for
         assert written == {"ContainsAll": {"values": ["red", "blue"]}, "ExactMatch2": {"type": "ExactMatch"}}
 
 
+@pytest.mark.nightly
 async def test_a_schema_of_the_answer_is_made_from_one_or_written_by_its_fields(folder):
     kept = {"testId": "A-1", "prompt": "first", "response": '{"total": 3}', "status": "pass"}
     write(folder / "data.json", {"items": [kept]})

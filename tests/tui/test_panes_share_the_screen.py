@@ -32,7 +32,7 @@ def presses(terminal, key, wanted):
     return len(terminal.raw) - since
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_all_panes_at_160_columns_and_arrangements_on_one_key(project):
     with workbench(project, "data.json", size=(160, 45)) as terminal:
         terminal.wait("all keys")

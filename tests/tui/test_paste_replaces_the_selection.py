@@ -10,7 +10,7 @@ from tui_evals.tui.widgets.dialogs import AskLong
 from tui_evals.tui.widgets.inputs import EditArea
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_paste_into_a_new_prompt_and_over_a_selection_is_what_the_file_holds(tmp_path):
     file = tmp_path / "evals" / "evals.json"
 

@@ -10,7 +10,7 @@ from tui_evals.text.safe import spelled, unspelled
 from tui_evals.tui.widgets.inputs import fit_paste
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_paste_is_made_safe_in_lines_and_boxes_and_what_was_changed_is_said(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"items": [{"prompt": "one"}, {"prompt": "two"}]}))

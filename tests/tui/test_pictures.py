@@ -54,6 +54,7 @@ def colours(person):
     ]
 
 
+@pytest.mark.nightly
 async def test_the_pictures_of_an_item_one_after_the_other(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         await person.press("2", "V")
@@ -93,6 +94,7 @@ async def test_the_pictures_of_an_answer_and_that_one_is_another_now(folder, pro
         assert "another file now" in " ".join(person.screen().split())
 
 
+@pytest.mark.nightly
 async def test_without_colours_there_is_a_sentence_and_without_signs_there_are_blanks(folder, monkeypatch):
     (folder / ".evals" / "config.toml").write_text("[ui]\nascii = true\n")
     async with at_the_workbench(folder, dataset="data.json") as person:

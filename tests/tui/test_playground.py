@@ -353,6 +353,7 @@ def test_checks_judge_the_last_turn_of_a_conversation_and_the_file_stays_valid(t
     assert with_checks({"prompt": "q"}, []) == {"prompt": "q"}
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 def test_a_long_answer_is_not_compared_word_for_word():
     for text in ("12 " * 350_000, '"' * 1_000_000, "[" * 1_000_000, "9" * 1_000_000):
@@ -462,6 +463,7 @@ async def choose(pilot, name):
     await pilot.press(*name, "tab")
 
 
+@pytest.mark.nightly
 async def test_talk_twice_and_make_an_item_with_one_chosen_check(tmp_path):
     with running() as server:
         config = TargetConfig(name="loopback", model="openai/test-model", base_url=server.url)
@@ -557,7 +559,7 @@ async def test_the_question_stays_in_the_box_when_asking_fails_or_is_given_up(tm
         assert screen.talk.messages[0]["content"] == "one\ntwo!"
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_another_target_is_chosen_or_named(tmp_path, scripted):
     target = scripted("one")
     config = TargetConfig(name=f"odd {HOSTILE[:20]}", model="openai/x")
@@ -581,7 +583,7 @@ async def test_another_target_is_chosen_or_named(tmp_path, scripted):
         await until(pilot, lambda: screen.talk.config.model == "openai/y")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_variables_and_a_system_message_are_given_in_a_form(tmp_path, scripted):
     target = scripted("one")
     workspace = workspace_of(tmp_path, {**PROMPT, "variables": {"tone": ["calm"]}})
@@ -631,7 +633,7 @@ async def test_hostile_texts_are_shown_and_nothing_of_them_happens(tmp_path, scr
         assert pilot.app.is_running
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_an_answer_of_a_megabyte_is_wrapped_away_from_the_screen(tmp_path, scripted, monkeypatch):
     scripted(Reply(text="日本語 テキスト " * 120_000))
     made, threads = Transcript.lay_out, set()

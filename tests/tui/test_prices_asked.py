@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from tests.tui.story import at_the_workbench
 from tui_evals.store.records import LIVE_STATUSES
 from tui_evals.tui.runs import starting
@@ -37,6 +39,7 @@ async def test_y_while_a_rescore_is_priced_neither_copies_nor_starts_it(project,
         assert person.app.watching.run.status not in LIVE_STATUSES
 
 
+@pytest.mark.nightly
 async def test_what_cannot_be_priced_says_why_in_place_of_the_question(project, monkeypatch):
     project.dataset(3)
     project.do("run", "data.json", "--quiet")

@@ -18,7 +18,7 @@ import pytest
 from tests.tui.stored_runs import add_run, fresh
 
 pytestmark = [
-    pytest.mark.soak,
+    pytest.mark.nightly,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
 ]
 
@@ -85,6 +85,7 @@ def windows(tmp_path):
     made.tmux("kill-server")
 
 
+@pytest.mark.nightly
 def test_every_way_through_other_sizes_ends_as_a_start_at_the_size(windows):
     wanted = {}
     for size in (SMALL, MIDDLE, LARGE):
@@ -129,6 +130,7 @@ def test_a_dialog_below_a_dialog_and_the_row_of_the_cursor(windows):
     windows.until("form", lambda screen: len(screen.splitlines()) == 12 and "T-14" in screen)
 
 
+@pytest.mark.nightly
 def test_a_screen_of_its_own_below_a_dialog(windows):
     path = fresh(windows.folder)
     for number, answer in enumerate((("pass", "Seven days."), ("fail", "I am not sure."))):

@@ -461,6 +461,7 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
         assert AnswerShown in pilot.app.heard
 
 
+@pytest.mark.nightly
 async def test_columns_of_heading_and_rows_stand_below_each_other_at_every_width(world):
     world.plan([PlannedAnswer(n, n // 4, n % 2, 0, 0, n // 2 % 2, f"name {n // 4}") for n in range(40)])
     await world.answer(*range(40))
@@ -700,6 +701,7 @@ async def test_where_nothing_fits_the_pane_says_so_and_n_finds_no_failure(world)
         assert pilot.app.said == ["no failures", "there is no answer under the cursor"]
 
 
+@pytest.mark.nightly
 async def test_sorting_goes_to_the_top_and_the_same_column_turns_round(world):
     world.plan(4)
     for number, latency in enumerate((30.0, 10.0, 40.0, 20.0)):
@@ -829,6 +831,7 @@ async def test_a_run_that_is_over_cannot_be_followed_and_following_ends_with_it(
             assert pilot.app.said == ["the run is finished; one can follow answers while they come"]
 
 
+@pytest.mark.nightly
 async def test_h_and_l_go_through_the_columns_name_each_whole_and_say_when_there_are_no_more(world):
     world.plan(2)
     for key in ("Aaaaaa", "Bbbbbb", "Cccccc"):
@@ -961,6 +964,7 @@ async def test_a_verdict_given_anywhere_shows_beside_the_mark(world, writer):
         assert world.watch.marks == frozenset()
 
 
+@pytest.mark.nightly
 async def test_typing_a_filter_takes_letters_that_are_keys_elsewhere(world):
     world.plan(3)
     async with world.bench() as pilot:
@@ -1006,7 +1010,7 @@ async def test_items_of_one_test_id_are_known_by_their_number(world, tmp_path, n
         assert world.pane.selection() == Selection((0,), f"item {name}")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_hostile_texts_reach_no_terminal(world, writer):
     clean = [hostile.replace("\ud800", "") for hostile in HOSTILE]
     planned = [PlannedAnswer(n, n, 0, n % 2, n % 2, 0, clean[n % 2]) for n in range(20)]

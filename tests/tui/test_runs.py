@@ -426,6 +426,7 @@ async def test_enter_puts_the_run_on_screen_and_marks_it(path):
         assert [line[1] == "›" for line in pilot.app.lines] == [False, False, True, False, False, False]
 
 
+@pytest.mark.nightly
 async def test_a_run_is_renamed_tagged_and_noted(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
@@ -445,6 +446,7 @@ async def test_a_run_is_renamed_tagged_and_noted(path):
         assert [kind for kind, _ in pilot.app.said] == ["info"] * 3
 
 
+@pytest.mark.nightly
 async def test_a_name_of_nothing_is_not_taken(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
@@ -488,6 +490,7 @@ async def test_a_run_that_is_being_executed_is_not_deleted(path):
         assert len(pilot.app.keys) == 4
 
 
+@pytest.mark.nightly
 async def test_the_parent_is_compared_else_the_run_before_else_what_is_marked(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
@@ -566,6 +569,7 @@ async def test_a_baseline_is_set_moved_and_taken_back_and_is_what_runs_are_compa
         await until(pilot, lambda: not any("⚑" in line for line in app.lines))
 
 
+@pytest.mark.nightly
 async def test_the_baseline_is_not_deleted_and_the_store_says_what_to_do(path):
     async with Bench(path).run_test(size=(80, 20)) as pilot:
         await opened(pilot)
@@ -589,6 +593,7 @@ async def test_a_run_that_is_not_over_is_no_baseline(path):
         assert "cut is interrupted" in pilot.app.said[0][1]
 
 
+@pytest.mark.nightly
 async def test_words_filter_the_runs_while_they_are_typed(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)
@@ -629,6 +634,7 @@ async def test_looks_at_the_store_keep_their_pace(path, monkeypatch):
         assert loads["load"] == 1
 
 
+@pytest.mark.nightly
 async def test_a_pane_nobody_sees_loads_nothing_until_it_is_seen(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)

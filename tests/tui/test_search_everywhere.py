@@ -11,7 +11,7 @@ from tui_evals.tui.widgets.dialogs import Confirm, Reading
 from tui_evals.tui.widgets.lines import Lines
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_a_search_typed_in_one_packet_searches_and_never_quits(tmp_path):
     """On a real terminal; `/question` in pane 2 quit at the `q`."""
     items = [{"prompt": "a quick question", "expected_response": "an answer, no question"}, {"prompt": "two"}]
@@ -33,7 +33,7 @@ def test_a_search_typed_in_one_packet_searches_and_never_quits(tmp_path):
     assert json.loads((tmp_path / "data.json").read_text())["items"] == items
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_search_in_panes_dialogs_and_viewers(tmp_path):
     items = [{"prompt": f"ask {number}"} for number in range(3)]
     write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": items})
@@ -60,6 +60,7 @@ async def test_search_in_panes_dialogs_and_viewers(tmp_path):
         assert "n N next" in person.screen() and "n new" not in person.screen()
 
 
+@pytest.mark.nightly
 async def test_keys_go_back_to_the_box_in_which_somebody_writes(tmp_path):
     write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]})
     async with at_the_workbench(tmp_path, dataset="data.json") as person:
@@ -75,7 +76,7 @@ async def test_keys_go_back_to_the_box_in_which_somebody_writes(tmp_path):
         assert person.app.screen.focused.value == "onqD" and len(person.app.workspace.items) == 2
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_q_asks_before_a_conversation_or_a_text_would_be_lost(tmp_path):
     configure(tmp_path, '[run]\ntargets = ["demo"]\n')
     write(tmp_path / "data.json", {"schemaVersion": "1.11.0", "items": [{"prompt": "one", "variables": {"a": 1}}]})

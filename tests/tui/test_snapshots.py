@@ -15,10 +15,11 @@ def base(tmp_path_factory):
     return played(tmp_path_factory.mktemp("played") / "base")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if shot.size == (80, 24) else pytest.mark.soak)
+        pytest.param(name, marks=() if shot.size == (80, 24) else pytest.mark.nightly)
         for name, shot in GALLERY.shots.items()
     ],
 )

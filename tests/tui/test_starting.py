@@ -21,6 +21,7 @@ from tui_evals.tui.widgets.lines import Lines
 DATA = {"default_evaluators": {"Includes": {}}, "items": [{"prompt": f"question {n}"} for n in range(4)]}
 
 
+@pytest.mark.nightly
 async def test_enter_starts_nothing_before_the_price_is_known_nor_where_a_run_is_dear(tmp_path, monkeypatch):
     """Enter waits for the price; above the limit of the settings it is on cancel, and below it on start."""
     known, estimate = threading.Event(), PreparedRun.estimate
@@ -102,7 +103,7 @@ def test_for_another_dataset_the_configured_target_is_chosen_and_the_last_one_of
     assert tuple(targets.choices) == ("a", "b", "openai/c", "demo")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_form_chooses_prompts_and_varies_parameters(tmp_path):
     """Items of variables alone are asked by two prompts at two seeds, and the run is asked again as it was."""
     write(tmp_path / "data.json", {"default_evaluators": {}, "items": [{"variables": {"word": "sea"}}]})
@@ -141,6 +142,7 @@ def test_what_is_varied_is_remembered_for_its_dataset_only(tmp_path):
     assert with_prompts({"prompts": ["gone"]}, ("p.prompty",)) == {"prompts": ["gone"]}
 
 
+@pytest.mark.nightly
 async def test_the_form_keeps_the_run_as_an_experiment_that_the_command_line_runs(tmp_path):
     """What was chosen is written once the run starts; a name that is taken is refused while the form is open."""
     write(tmp_path / "data.json", {**DATA, "default_evaluators": {"Latency": {"threshold": 60_000}}})

@@ -8,7 +8,7 @@ from tests.runs.conftest import FREE
 from tests.tui.story import at_the_workbench, configure, write
 from tui_evals.store.reader import Reader
 
-SIZES = [(80, 24), *(pytest.param(size, marks=pytest.mark.soak) for size in ((120, 40), (160, 45)))]
+SIZES = [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in ((120, 40), (160, 45)))]
 
 
 def last_run(folder):
@@ -17,6 +17,7 @@ def last_run(folder):
         return run, [row.status for row in reader.all_rows(run.id)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_dataset_is_written_from_nothing_and_run(project, size):
     """Begin a dataset, write an item, say how it is judged, save, run, and see it pass."""
@@ -82,6 +83,7 @@ async def test_extend_and_replace_are_seen_and_saved(project):
         await person.until(lambda: "evaluators_mode" not in file.read_text())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_failing_item_is_diffed_mended_run_again_and_passes(project, size):
     """From the red row to the diff, to the item, to a green row."""
@@ -113,7 +115,7 @@ async def test_a_failing_item_is_diffed_mended_run_again_and_passes(project, siz
     assert "question 2" in saved["items"][2]["expected_response"]
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_failures_of_a_run_are_asked_again_with_one_key(project):
     """R asks what did not pass again, as it is edited now."""
     items = [{"prompt": f"question {number}", "expected_response": "question 1"} for number in range(3)]
@@ -128,7 +130,7 @@ async def test_failures_of_a_run_are_asked_again_with_one_key(project):
     assert statuses == ["fail", "fail"]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project):
     """What another terminal started is watched and steered from here."""
     project.server.behave(latency=1.5)  # half a minute, which leaves time for four keys on any machine
@@ -154,7 +156,7 @@ async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project
     assert project.server.counts()["asked"] == 40
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_a_verdict_and_a_note_of_ones_own(project):
     """v, good, a note: kept beside the scores."""
     project.dataset(2)
@@ -173,7 +175,7 @@ async def test_a_verdict_and_a_note_of_ones_own(project):
         assert [(label.verdict, label.note) for label in labelled()] == [("pass", "fine by me")]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_file_changed_by_somebody_else_is_not_overwritten_unasked(project):
     """What conflicts is asked; put off, saving asks again with three ways out, and reading can be taken back."""
     file = project.dataset(2)
@@ -201,7 +203,7 @@ async def test_a_file_changed_by_somebody_else_is_not_overwritten_unasked(projec
         await person.until(lambda: "mine" in person.app.workspace.items[0]["prompt"])
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_was_on_screen_is_there_again(project):
     """The dataset, the item and the run of last time come back in silence."""
     project.dataset(5)
@@ -242,6 +244,7 @@ async def test_a_key_that_can_do_nothing_says_why(project):
             assert why in person.said(), key
 
 
+@pytest.mark.nightly
 async def test_settings_are_written_to_the_configuration(project):
     async with at_the_workbench(project.folder) as person:
         await person.press("comma")

@@ -24,7 +24,7 @@ ITEMS = [
     {"testId": "A-3", "turns": [{"prompt": "hello"}, {"prompt": "and now?", "expected_response": "this"}]},
     {"testId": "A-4", "prompt": "fourth", "category": "facts", "response": "fourth it is"},
 ]
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ async def test_with_a_dataset_and_no_run_the_empty_panes_offer_the_next_steps(fo
         assert person.app.watching.answer is None
 
 
-@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=pytest.mark.nightly)])
 def test_a_newcomer_comes_from_an_empty_folder_to_a_first_run_by_enter_and_arrows(tmp_path, size):
     with workbench(tmp_path, size=size) as terminal:
         terminal.wait("try the sample project")
@@ -111,7 +111,7 @@ async def test_a_sample_project_never_replaces_a_file(tmp_path):
         assert [file.name for file in (tmp_path / "evals").iterdir()] == ["moving-in.json"]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_second_new_dataset_does_not_take_the_place_of_one_that_is_not_saved(tmp_path):
     async with at_the_workbench(tmp_path) as person:
         await person.press("ctrl+n", "enter", "enter")
@@ -126,7 +126,7 @@ async def test_a_second_new_dataset_does_not_take_the_place_of_one_that_is_not_s
         assert person.app.workspace.items == [{"prompt": "mine"}]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_marked_items_are_categorised_tagged_copied_and_deleted_together_and_all_of_it_is_taken_back(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         space = person.app.workspace
@@ -166,7 +166,7 @@ async def test_undo_leads_back_to_where_the_edit_was_made(folder):
         assert space.where == ("items", 1) and space.unit["testId"] == "A-3"
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_marked_selection_is_what_runs(folder):
     with running() as server:
         project = Project(folder, server)
@@ -198,7 +198,7 @@ async def test_a_single_turn_becomes_a_conversation_and_back_without_a_loss(fold
         assert space.items[0] == ITEMS[0] and not space.editing.dirty
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_values_are_added_renamed_and_deleted_as_rows(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
@@ -251,7 +251,7 @@ async def test_values_are_added_renamed_and_deleted_as_rows(folder):
         await person.sees("expected_response")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_chat_of_three_messages_is_written_with_line_breaks_and_reordered(folder):
     before = (folder / "data.json").read_text()
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
@@ -282,6 +282,7 @@ async def test_a_chat_of_three_messages_is_written_with_line_breaks_and_reordere
     assert (folder / "data.json").read_text() == before.replace('"category": "facts"', added, 1)
 
 
+@pytest.mark.nightly
 async def test_acceptable_references_are_rows(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
@@ -299,7 +300,7 @@ async def test_acceptable_references_are_rows(folder):
         assert "no name or role" in person.said()
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_a_misspelt_key_of_a_tool_is_shown_with_the_one_that_was_meant(folder):
     file = folder / "data.json"
     data = json.loads(file.read_text())
@@ -311,6 +312,7 @@ async def test_a_misspelt_key_of_a_tool_is_shown_with_the_one_that_was_meant(fol
         await person.sees("unknown key 'nme' (did you mean 'name'?)")
 
 
+@pytest.mark.nightly
 async def test_a_limit_that_is_not_kept_is_said_beside_its_field(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
@@ -328,6 +330,7 @@ async def test_a_limit_that_is_not_kept_is_said_beside_its_field(folder):
     assert saved(folder)["items"][0]["threshold"] == 1
 
 
+@pytest.mark.nightly
 async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits(folder):
     write(folder / "plain.json", {"schemaVersion": "1.0.0", "items": [{"prompt": "a", "expected_response": "b"}]})
     async with at_the_workbench(folder, dataset="plain.json", size=(120, 40)) as person:
@@ -344,6 +347,7 @@ async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits
         await person.sees("export: portable")
 
 
+@pytest.mark.nightly
 async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_saved(folder):
     items = [{"prompt": "fine"}, {"prompt": "x", "weight": 7}, {"turns": [{"prompt": "y"}, {"expected_response": "z"}]}]
     write(folder / "bad.json", {"schemaVersion": "1.11.0", "items": items, "default_evaluators": {"Nope": {}}})
@@ -365,7 +369,7 @@ async def test_problems_are_gone_through_by_a_key_and_named_when_the_file_is_sav
         assert "4 problems: item 2, weight: must be at most 1, not 7 …; ! goes" in person.said()
 
 
-@pytest.mark.soak
+@pytest.mark.story
 async def test_a_broken_file_is_shown_at_its_line_and_opened_once_it_was_mended(tmp_path, monkeypatch):
     file = tmp_path / "torn.json"
     file.write_text('{"schemaVersion": "1.11.0",\n "items": [\n  {"prompt": "a"}\n  {"prompt": "b"}\n]}\n')
@@ -388,6 +392,7 @@ async def test_a_broken_file_is_shown_at_its_line_and_opened_once_it_was_mended(
         assert person.app.workspace.items == [{"prompt": "a"}, {"prompt": "b"}]
 
 
+@pytest.mark.nightly
 async def test_a_table_with_other_columns_becomes_a_dataset_by_saying_which_is_what(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("Question,Answer,Locale,Notes on it\nwhere?,there,de,x\nwhen?,now,en,y\n")
@@ -413,7 +418,7 @@ async def test_a_table_with_other_columns_becomes_a_dataset_by_saying_which_is_w
     assert table.read_text().startswith("Question,Answer")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_defaults_out(tmp_path):
     async with at_the_workbench(tmp_path) as person:
         await person.press("ctrl+n")
@@ -446,7 +451,7 @@ async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):
         assert not any("tried on" in row for row in person.rows("judges"))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "text", "kept"),
     [
@@ -481,6 +486,7 @@ async def test_a_table_and_samples_are_edited_and_saved_as_they_were_and_as_a_do
     assert saved(tmp_path)["items"][0]["prompt"] == "one more"
 
 
+@pytest.mark.nightly
 async def test_a_name_that_is_taken_is_said_before_anything_is_written(folder):
     write(folder / "other.json", {"items": [{"prompt": "theirs"}]})
     async with at_the_workbench(folder, dataset="data.json") as person:
@@ -514,7 +520,7 @@ async def test_a_folder_that_cannot_be_written_says_what_to_do_and_keeps_the_edi
         assert "W saves it under another name" in person.said() and person.app.workspace.editing.dirty
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder):
     with workbench(folder, "data.json") as terminal:
         terminal.wait("A-1")
@@ -554,7 +560,7 @@ def _drafted(folder):
         return any("before the crash" in draft.data for draft in reader.drafts())
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_ten_thousand_items_are_filtered_grouped_marked_edited_and_taken_back(tmp_path):
     items = [{"testId": f"B-{n:05}", "prompt": f"question {n}", "category": f"cat {n % 25}"} for n in range(10_000)]
     write(tmp_path / "big.json", {"schemaVersion": "1.11.0", "items": items})
@@ -646,8 +652,8 @@ def hidden(screen):
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)])
-@pytest.mark.soak
 async def test_a_hundred_strange_texts_through_every_pane(tmp_path, size):
     texts = strange_texts()
     assert len(set(texts)) == 100

@@ -46,6 +46,7 @@ async def compared(person, *keys):
     await person.until(lambda: isinstance(person.app.screen, CompareScreen) and person.app.screen.comparison)
 
 
+@pytest.mark.nightly
 async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_broke(tmp_path):
     await history(tmp_path, [GOOD] * 8, [BAD] * 4, [BAD] * 6 + [GOOD] * 2)
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:
@@ -70,6 +71,7 @@ async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_bro
         assert person.app.front == "runs"
 
 
+@pytest.mark.nightly
 async def test_four_runs_stand_in_columns_and_any_of_them_comes_beside_the_first(tmp_path):
     await history(tmp_path, [GOOD, GOOD], [BAD, GOOD], [GOOD, GOOD], [GOOD, BAD])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -91,6 +93,7 @@ async def test_four_runs_stand_in_columns_and_any_of_them_comes_beside_the_first
         await person.until(lambda: "false alarm" in flat(person))
 
 
+@pytest.mark.nightly
 async def test_from_160_columns_the_texts_of_three_runs_and_what_was_expected_stand_side_by_side(tmp_path):
     await history(tmp_path, [GOOD], [BAD], [GOOD])
     async with at_the_workbench(tmp_path, size=(160, 45)) as person:
@@ -105,7 +108,7 @@ async def test_from_160_columns_the_texts_of_three_runs_and_what_was_expected_st
         assert "median latency" in person.screen()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_judge_chooses_between_the_answers_of_two_runs(tmp_path):
     """B asks who judges, says what it takes, and shows the battle until it is decided."""
     await history(tmp_path, [GOOD, GOOD], [BAD, BAD])
@@ -128,7 +131,7 @@ async def test_a_judge_chooses_between_the_answers_of_two_runs(tmp_path):
 SLOW = '[targets.slow]\nmodel = "demo"\nconcurrency = 1\nparams = { latency_ms = 150, jitter_ms = 0, error_rate = 0 }\n'
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_battle_goes_on_without_its_workbench_and_is_watched_and_stopped_from_two_others(tmp_path):
     """Both read the store; what was decided is kept, and the same battle asks for the rest only."""
     path = await history(tmp_path, [GOOD] * 300, [BAD] * 300)
@@ -163,6 +166,7 @@ async def test_a_battle_goes_on_without_its_workbench_and_is_watched_and_stopped
         assert 0 < fought.done == len(list(bouts(reader, 1, 2, asked.judge, asked.question))) < 300
 
 
+@pytest.mark.nightly
 async def test_a_run_is_made_the_baseline_and_later_ones_are_compared_with_it(tmp_path):
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], [BAD, GOOD], source="evals/a.json")
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:
@@ -191,7 +195,7 @@ async def test_answers_of_the_run_under_the_cursor_are_labelled_blind_with_one_k
         await person.until(lambda: any(isinstance(screen, LabelScreen) for screen in person.app.screen_stack))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
     await history(tmp_path, [GOOD, BAD], [GOOD, ("fail", "Ask the librarian.")])
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
@@ -211,7 +215,7 @@ async def test_words_find_answers_by_what_was_said_in_them(tmp_path):
         await person.until(lambda: "t-0" in person.screen())
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_answers_of_all_runs_are_found_by_their_words_and_a_dataset_has_a_page_of_its_trend(tmp_path):
     """S takes one to an answer of whichever run, T shows how the runs of the dataset did one after the other."""
     path = await history(
@@ -244,8 +248,8 @@ async def test_answers_of_all_runs_are_found_by_their_words_and_a_dataset_has_a_
         assert "no difference" in flat(person) or "could be chance" in flat(person)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-@pytest.mark.soak
 async def test_hostile_names_and_answers_stay_what_they_are(tmp_path, size):
     said = STRANGE.replace("\u200b", "")
     path = fresh(tmp_path)
@@ -299,7 +303,7 @@ async def fought(person):
     await person.until(lambda: "Elo" not in person.screen())
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_two_models_of_a_run_have_a_battle_which_is_shown_again_later(tmp_path):
     """B in the results and in the matrix; V lists what was fought, and no judge is asked again."""
     run = await two_models(tmp_path)
@@ -322,7 +326,7 @@ async def test_two_models_of_a_run_have_a_battle_which_is_shown_again_later(tmp_
         assert "2 decided earlier, 0 for demo to decide" in flat(person)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_enter_on_the_lines_of_the_targets_or_below_the_runs_opens_the_trend(tmp_path):
     """k above the first answer leads to the baseline line, j below the last run to that of the trend."""
     path = await history(tmp_path, [GOOD, BAD], [GOOD, GOOD], source="evals/a.json")

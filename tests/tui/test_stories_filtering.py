@@ -25,6 +25,7 @@ def filtering(person, text):
     return str(person.app.pane("results").border_title).endswith(text)
 
 
+@pytest.mark.nightly
 async def test_a_value_is_completed_and_its_beginning_does_not_empty_the_list(project):
     async with at_the_workbench(project.folder, dataset="data.json", run="last", size=(120, 40)) as person:
         await person.press("4", "slash")
@@ -74,6 +75,7 @@ def test_what_completes_the_last_term_of_a_filter(typed, completed, unfinished):
     assert (suggester.completed(typed), suggester.is_unfinished(typed)) == (completed, unfinished)
 
 
+@pytest.mark.nightly
 async def test_what_a_filter_shows_is_acted_on_and_said_in_words(project):
     async with at_the_workbench(project.folder, dataset="data.json", run="last", size=(120, 40)) as person:
         watch = person.app.watching
@@ -122,7 +124,7 @@ def test_some_answers_are_judged_again_and_the_others_keep_their_scores(project,
     assert "by what judges the run" in project.do("rescore", "last", *option, "-e", "Match", code=2)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_the_filter_follows_typing_on_a_terminal_and_is_there_again_the_next_time(project):
     with workbench(project.folder, size=(120, 40)) as terminal:
         terminal.wait("all keys")

@@ -14,7 +14,7 @@ from tui_evals.tui.widgets.bar import Keys
 from tui_evals.tui.widgets.dialogs import Menu, Reading
 from tui_evals.tui.widgets.field import FieldBox
 
-SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.soak)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.nightly)]
 ITEMS = [
     {"testId": "refund-late", "prompt": "My parcel came late. Do I get my money back?"},
     {"testId": "greeting", "prompt": "Good morning!"},
@@ -37,6 +37,7 @@ async def find(person, words):
     await person.press("enter")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_items_datasets_runs_and_pages_are_found_by_their_names(tmp_path, size):
     dataset(tmp_path)
@@ -61,6 +62,7 @@ async def test_items_datasets_runs_and_pages_are_found_by_their_names(tmp_path, 
         await person.sees("nothing matches zzz")
 
 
+@pytest.mark.nightly
 async def test_what_can_be_done_in_another_pane_is_done_there(tmp_path):
     dataset(tmp_path)
     async with at_the_workbench(tmp_path, size=(80, 24), dataset="data.json") as person:
@@ -70,6 +72,7 @@ async def test_what_can_be_done_in_another_pane_is_done_there(tmp_path):
         assert person.app.front == "editor"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_keys_of_a_pane_are_found_by_typing_and_pressed_with_enter(tmp_path, size):
     dataset(tmp_path)
@@ -120,8 +123,8 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         assert not {"r run", "u undo", "? all"} & {footer(person)[n : n + 5] for n in range(160)}
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("size", [(120, 40), pytest.param((160, 30), marks=pytest.mark.soak)])
+@pytest.mark.story
+@pytest.mark.parametrize("size", [(120, 40), pytest.param((160, 30), marks=pytest.mark.nightly)])
 async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
     names = [f"{number:03}-refunds-after-thirty-days" for number in range(3)]
     dataset(tmp_path, [{"testId": name, "prompt": "Do I get my money back?"} for name in names])
@@ -150,7 +153,7 @@ async def test_hostile_names_are_found_as_they_are_written(tmp_path):
         await person.until(lambda: person.app.front == "results" and not isinstance(person.app.screen, Menu))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_ten_thousand_items_do_not_hold_up_who_types(tmp_path):
     items = [{"testId": f"T-{n}", "prompt": f"some question about refunds number {n}"} for n in range(10_000)]
     dataset(tmp_path, items)

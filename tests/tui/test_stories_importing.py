@@ -32,7 +32,7 @@ async def ask_for(person, path):
     await person.press("enter")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_dataset_on_screen(folder):
     old = folder.parent / f"{folder.name}-old"
     shutil.copytree(TESTS / "promptfoo", old)
@@ -57,7 +57,7 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
         assert json.loads(space.editing.document.file.read_text())["items"] == space.items
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_unsaved_edits_stay_with_their_dataset_while_another_one_is_imported(folder):
     shutil.copytree(TESTS / "promptfoo", folder / "old", ignore=shutil.ignore_patterns("*.results.json", "*.csv"))
     async with at_the_workbench(folder) as person:
@@ -73,7 +73,7 @@ async def test_unsaved_edits_stay_with_their_dataset_while_another_one_is_import
         assert mine.data["items"] == [{"prompt": "mine"}]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_log_of_inspect_becomes_the_run_on_screen_and_a_second_time_the_same_run(folder):
     shutil.copy(TESTS / "recordings" / "arithmetic.eval", folder)
     async with at_the_workbench(folder) as person:
@@ -98,6 +98,7 @@ def log_with_other_verdicts(folder):
     (folder / "log.json").write_text(json.dumps(log))
 
 
+@pytest.mark.nightly
 async def test_recorded_verdicts_are_judged_again_and_those_that_differ_can_be_read(folder):
     log_with_other_verdicts(folder)
     async with at_the_workbench(folder) as person:
@@ -116,6 +117,7 @@ async def test_recorded_verdicts_are_judged_again_and_those_that_differ_can_be_r
         await person.until(lambda: person.app.watching.run is not None)
 
 
+@pytest.mark.nightly
 async def test_a_wrong_path_is_said_while_one_types_with_what_was_meant_and_is_not_taken(folder):
     (folder / "promptfooconfig.yaml").write_text("prompts: []")
     async with at_the_workbench(folder, size=(120, 40)) as person:
@@ -126,7 +128,7 @@ async def test_a_wrong_path_is_said_while_one_types_with_what_was_meant_and_is_n
         assert not isinstance(person.app.screen, Reading)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_cannot_be_imported_is_a_sentence_and_nothing_is_written(folder):
     (folder / "broken.json").write_text('{"items": [')
     (folder / "notes").mkdir()
@@ -183,7 +185,7 @@ def test_options_of_the_command_line_are_named_as_such():
     assert importing.COMMANDS.keys() == {"import"}
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_on_a_narrow_terminal_the_verdicts_are_judged_again_and_read_too(folder):
     log_with_other_verdicts(folder)
     with workbench(folder) as terminal:

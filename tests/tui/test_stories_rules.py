@@ -17,7 +17,7 @@ from tui_evals.tui.runs.starting import RunForm
 from tui_evals.tui.widgets.bar import Status
 from tui_evals.tui.widgets.dialogs import AskLong, Confirm, Menu, Reading
 
-SIZES = [(80, 24), pytest.param((160, 45), marks=pytest.mark.soak)]
+SIZES = [(80, 24), pytest.param((160, 45), marks=pytest.mark.nightly)]
 FILE = "tags/tags.json"
 
 
@@ -53,6 +53,7 @@ async def reading(person, kind):
     await person.until(lambda: isinstance(person.app.screen, kind))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_rules_are_read_with_their_tests_and_what_each_model_made_of_them(tmp_path, size):
     path = fresh(tmp_path)
@@ -104,7 +105,7 @@ async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
         )
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_rule_is_added_and_another_deleted_with_what_inverts_it(tmp_path):
     ruled_project(tmp_path)
     async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
@@ -177,6 +178,7 @@ async def test_words_find_a_rule_by_one_of_its_tests(tmp_path):
         assert len(here(person).shown) == 7
 
 
+@pytest.mark.nightly
 async def test_rules_that_somebody_edited_in_the_file_are_asked_about(tmp_path):
     ruled_project(tmp_path)
     (tmp_path / "tags" / "rules.txt").write_text(f"{RULES[0]}\nThe output is two words.\n{RULES[2]}\n")
@@ -221,8 +223,8 @@ async def test_a_dataset_whose_generation_is_elsewhere_says_why_nothing_is_made(
         assert "there is no generation.json next to tags.json" in said(person)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.soak
 async def test_hostile_rules_and_tests_stay_what_they_are(tmp_path, size):
     data = dataset([case_of(1, 1, STRANGE)], rules=(STRANGE, "b"), inverse=(f"not {STRANGE}", "d"))
     ruled_project(tmp_path, data, files=False)
@@ -251,7 +253,7 @@ def generated(tmp_path_factory):
     return folder
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
         await at_the_rules(person)
@@ -274,7 +276,7 @@ async def test_tests_are_made_anew_and_read_in_while_one_looks_on(generated):
         await person.sees("tests: is made")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_an_inverse_rule_is_written_anew_for_the_new_words_of_its_rule(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(160, 45)) as person:
         await at_the_rules(person)
@@ -310,7 +312,7 @@ async def test_a_generation_among_the_runs_says_what_it_is(generated):
             assert "wrote tests and asked none of them" in person.said(), key
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_tests_of_a_rule_are_run_and_watched(generated):
     async with at_the_workbench(generated, dataset=FILE, size=(120, 40)) as person:
         await at_the_rules(person)
@@ -334,7 +336,7 @@ async def test_the_tests_of_a_rule_are_run_and_watched(generated):
         assert tally.judged + tally.errors
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
     before = (generated / FILE).read_text()
     async with at_the_workbench(generated, dataset=FILE, size=(80, 24)) as person:
@@ -350,7 +352,7 @@ async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
         assert here(person).making.row.status == "interrupted" and (generated / FILE).read_text() == before
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_generation_goes_on_without_its_workbench_and_is_stopped_from_another(generated):
     """Reopening the workbench shows it; what was made before it was stopped stays in the files."""
     slow = "params = { latency_ms = 90000, jitter_ms = 0, error_rate = 0 }"

@@ -37,7 +37,7 @@ def executing(database, key):
     return int(run_lock(database, key).read_text())
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_run_that_goes_on_already_rings_when_it_ends_and_says_what_came_of_it(project, bells):
     """Opened in the middle, it still is seen to end."""
     project.server.behave(latency=0.5)
@@ -53,7 +53,7 @@ async def test_a_run_that_goes_on_already_rings_when_it_ends_and_says_what_came_
         assert "data is finished: 39 of 40 passed; R asks the other 1 again" in person.said()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_run_that_is_over_already_rings_for_nobody(project, bells):
     project.dataset(1)
     project.do("run", "data.json", "--quiet")
@@ -64,7 +64,7 @@ async def test_a_run_that_is_over_already_rings_for_nobody(project, bells):
         assert not bells
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on_later(project):
     """Why it stopped stands in the line, in the list of runs and at the answer; p tries again."""
     listening = socket.create_server(("127.0.0.1", 0))
@@ -89,7 +89,7 @@ async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on
             await person.until(lambda: "2 of 2 passed" in person.said())
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_run_whose_process_was_killed_is_resumed_and_one_stays_where_one_is(project, bells):
     """kill -9 shows as interrupted; p resumes it without moving the cursor, the filter or the pane."""
     project.server.behave(latency=0.5)
@@ -120,7 +120,7 @@ async def test_where_no_target_is_known_the_form_names_the_ways_out(tmp_path):
             assert way in person.screen()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_missing_judge_is_asked_for_where_one_can_be_named(tmp_path):
     """The three ways out are in the form, the cursor is where the first two are, and one of them starts the run."""
     items = [{"prompt": "x", "expected_response": "y"}]
@@ -157,7 +157,7 @@ async def test_a_run_that_is_refused_says_why_in_full(tmp_path, monkeypatch):
         assert "why nothing" not in person.screen()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_list_of_runs_goes_to_a_run_that_was_started_so_that_keys_mean_that_one(project):
     """x in the list of runs stops the run one has just started, not the one the cursor was on before."""
     project.dataset(30)
@@ -182,7 +182,7 @@ async def test_the_list_of_runs_goes_to_a_run_that_was_started_so_that_keys_mean
         await person.until(lambda: person.app.watching.run.status == "interrupted")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_verdict_given_elsewhere_shows_at_once(project):
     project.dataset(3)
     project.do("run", "data.json", "--quiet")

@@ -57,7 +57,7 @@ async def test_items_are_written_one_after_the_other_with_three_keys_each(folder
         assert [item.get("expected_response") for item in space.items[2:]] == [None]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_tab_goes_through_a_conversation_and_stays_at_the_ends(folder):
     async with at_the_workbench(folder, dataset="data.json", size=SMALL) as person:
         space = person.app.workspace
@@ -92,6 +92,7 @@ async def test_enter_takes_one_line_and_adds_a_line_to_others_and_the_box_says_w
         assert not box(person).display and space.unit["testId"] == "A-1x"
 
 
+@pytest.mark.nightly
 async def test_the_box_grows_with_its_text_and_takes_the_whole_pane_on_demand(folder):
     async with at_the_workbench(folder, dataset="data.json", size=SMALL) as person:
         await person.press("j", "2", "enter")
@@ -110,7 +111,7 @@ async def test_the_box_grows_with_its_text_and_takes_the_whole_pane_on_demand(fo
         assert is_open(person, "prompt")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     await keys.do_all()
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"
@@ -118,7 +119,7 @@ async def test_the_manual_says_how_many_keys_each_job_of_an_author_takes():
     assert max(job.keys for job in keys.JOBS) <= 4
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_manual_says_how_many_keys_each_question_about_a_run_takes():
     await keys.ask_all()
     page = Path(tui_evals.__file__).parent / "help" / "workbench.md"

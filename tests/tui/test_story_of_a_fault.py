@@ -27,7 +27,7 @@ def answered(person):
     return figures.totals.passed if figures else 0
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_target_that_dies_in_the_middle_and_comes_back(tmp_path):
     port, first = str(free_port()), ExitStack()
     with first:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.story import at_the_workbench
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.story
 
 TOOL = {
     "type": "function",
@@ -110,6 +110,7 @@ class Author:
             await self.press(key)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in ((120, 40), (160, 45)))]
 )

@@ -7,7 +7,7 @@ import pytest
 from tests.tui.story import Person, at_the_workbench
 from tests.tui.test_story_of_eight_items import Author
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.story
 
 MEANT = Path(__file__).with_name("thirty_items.json")
 TABLE = "testId,prompt,expected_response,country,category,tags\n" + "".join(
@@ -120,6 +120,7 @@ async def _tags(author: Writer) -> None:
     await author.press("enter", "escape")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=pytest.mark.nightly)])
 async def test_thirty_items_written_by_keys_are_the_file_that_was_meant(tmp_path, size, monkeypatch):
     monkeypatch.setattr(Person.until, "__defaults__", (60.0,))

@@ -36,7 +36,7 @@ def harmless(raw: bytes) -> None:
     assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest.replace("\r", ""))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("key", PANES)
 def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
     with workbench(hostile, size=(100, 30)) as terminal:
@@ -54,7 +54,7 @@ def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
         harmless(terminal.raw)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_markup_stands_literally_and_no_action_fires(hostile):
     with workbench(hostile, size=(160, 45)) as terminal:
         terminal.wait("all keys")
@@ -67,7 +67,7 @@ def test_markup_stands_literally_and_no_action_fires(hostile):
         assert terminal.end() == 0
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_hostile_texts_in_dialogs_palette_search_and_toasts(hostile):
     with workbench(hostile, size=(120, 40)) as terminal:
         terminal.wait("all keys")
@@ -118,7 +118,7 @@ def left_as_it_was(terminal: Terminal, before) -> None:
 
 @pytest.mark.first
 @pytest.mark.parametrize(
-    "way", ["quit", *(pytest.param(way, marks=pytest.mark.soak) for way in ("SIGTERM", "SIGHUP", "exception"))]
+    "way", ["quit", *(pytest.param(way, marks=pytest.mark.nightly) for way in ("SIGTERM", "SIGHUP", "exception"))]
 )
 def test_the_terminal_is_given_back_as_it_was(tmp_path, way):
     (tmp_path / "evals").mkdir()
@@ -155,7 +155,7 @@ def kill_children(parent: int, number: int) -> None:
         os.kill(int(child), number)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
     """Closing the terminal leaves the run going; opening the workbench again shows it."""
     (tmp_path / ".evals").mkdir()
@@ -182,7 +182,7 @@ def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
         assert reader.totals(run.id).passed == 30
 
 
-@pytest.mark.soak
+@pytest.mark.story
 @pytest.mark.parametrize("way", ["9", "777"])
 def test_a_run_that_ends_rings_and_notifies_once_and_leaves_the_table_as_it_was(tmp_path, way):
     """The answers are a table while they come and afterwards; what failed is shown when it is asked for."""
@@ -213,7 +213,7 @@ def test_a_run_that_ends_rings_and_notifies_once_and_leaves_the_table_as_it_was(
         assert terminal.end() == 0
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_edits_survive_a_kill_and_are_offered_back(tmp_path):
     """A crash in the middle of editing: what was typed comes back, and one key takes it up."""
     data = {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]}
@@ -245,7 +245,7 @@ def drafts(database):
         return [draft for draft in reader.drafts() if "more words" in draft.data]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_terminal_of_another_width_shows_the_panes_that_fit_it(tmp_path):
     """It showed those of the width before: three panes of 26 columns at 80, after 160."""
@@ -270,8 +270,8 @@ def test_a_terminal_of_another_width_shows_the_panes_that_fit_it(tmp_path):
         tmux("kill-server")
 
 
+@pytest.mark.story
 @pytest.mark.parametrize(("term", "color"), [("xterm", ""), ("screen", ""), ("xterm-256color", "1")])
-@pytest.mark.soak
 def test_it_works_on_older_terminals_and_without_colour(tmp_path, term, color):
     (tmp_path / "data.json").write_text(json.dumps({"items": [{"prompt": "one"}]}))
     with workbench(tmp_path, "data.json", TERM=term, **({"NO_COLOR": color} if color else {})) as terminal:

@@ -335,6 +335,7 @@ async def test_a_filter_that_nothing_fits_says_so_and_one_is_back_where_one_was(
         assert one.space.where == one.lines.key == ("items", 1, "turns", 0)
 
 
+@pytest.mark.nightly
 async def test_the_filter_speaks_the_language_of_the_results_as_one_types(tried):
     async with tried() as one:
         await one.press("j", "j", "slash", *"safety category:")
@@ -352,6 +353,7 @@ async def test_the_filter_speaks_the_language_of_the_results_as_one_types(tried)
         assert one.space.where == one.lines.key == ("items", 0) and str(one.pane.border_title) == "1 Dataset"
 
 
+@pytest.mark.nightly
 async def test_items_get_a_category_from_those_there_are_or_another_one(tried):
     async with tried() as one:
         await one.press("j", "space", "j", "j", "j", "space", "C")

@@ -15,7 +15,7 @@ def sees(terminal, keys, *patterns):
     terminal.until(lambda: all(re.search(pattern, " ".join(terminal.rows.screen.split())) for pattern in patterns))
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_two_workbenches_and_a_command_see_the_same_numbers_and_a_dropped_line_loses_no_filter(project):
     """The line of one drops while a run goes on that the other one and a command follow to its end."""
     project.dataset(40, lambda number: f"question {number}" if number % 4 else "of another kind")

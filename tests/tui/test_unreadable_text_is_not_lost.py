@@ -7,7 +7,7 @@ import pytest
 from tests.tui.terminal import workbench
 
 
-@pytest.mark.soak
+@pytest.mark.story
 def test_esc_tab_and_save_ask_what_is_to_become_of_a_text_that_cannot_be_read(tmp_path):
     file = tmp_path / "data.json"
     items = [{"prompt": "Q1", "variables": {"city": "Oslo"}}]

@@ -8,7 +8,7 @@ import pytest
 from tests.runs.conftest import Project
 from tests.tui.terminal import workbench
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.story
 
 SHARED = "refund-nightly-"
 TARGET = """[targets.assistant-of-the-shop-{name}]
@@ -44,6 +44,7 @@ def project(tmp_path, server):
     return made
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_runs_are_watched_read_mended_and_compared(project, size):
     with project.reader() as reader:

@@ -41,6 +41,7 @@ def head(person):
     return " ".join(" ".join(text_of(person.app.query_one("#totals", Lines).rows)).split())
 
 
+@pytest.mark.nightly
 async def test_a_threshold_is_moved_verdicts_flip_and_enter_keeps_it_without_a_call(project):
     with project.reader() as reader:
         run = reader.find_run("last")
@@ -68,6 +69,7 @@ async def test_a_threshold_is_moved_verdicts_flip_and_enter_keeps_it_without_a_c
     assert project.server.counts()["asked"] == asked
 
 
+@pytest.mark.nightly
 async def test_leaving_shows_the_stored_verdicts_again_and_says_so(project):
     with project.reader() as reader:
         run = reader.find_run("last")
@@ -89,6 +91,7 @@ def reader_pass(project):
         return reader.find_run("last").scoring_pass
 
 
+@pytest.mark.nightly
 async def test_escape_leaves_the_trial_and_every_verdict_is_as_it_was(project):
     with project.reader() as reader:
         run = reader.find_run("last")
@@ -135,6 +138,7 @@ def test_the_command_takes_a_rule_and_refuses_an_unknown_evaluator(project):
     )
 
 
+@pytest.mark.nightly
 async def test_a_label_of_a_scale_is_moved_and_kept_without_a_call(project):
     project.server.behave("says-fair", say='{"reason": "so", "score": "fair"}', markers=False)
     with (project.folder / ".evals" / "config.toml").open("a") as config:

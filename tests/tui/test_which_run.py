@@ -14,7 +14,7 @@ ITEMS = {"items": [{"testId": f"t-{n}", "prompt": f"ask {n}"} for n in range(4)]
 PASS, FAIL = ("pass", "yes"), ("fail", "no")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_dataset_opens_with_its_latest_run_and_the_tree_says_whose_statuses_it_shows(
     tmp_path,
 ):

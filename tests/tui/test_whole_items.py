@@ -112,7 +112,7 @@ async def test_one_item_is_edited_whole_and_no_byte_of_the_others_changes(projec
     )
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_three_marked_items_with_a_broken_file_in_between_lose_nothing(project, monkeypatch):
     folder, edits, saw, temporary = project
     edits(
@@ -147,6 +147,7 @@ async def test_three_marked_items_with_a_broken_file_in_between_lose_nothing(pro
     assert (folder / "data.json").read_text() == after
 
 
+@pytest.mark.nightly
 async def test_a_file_that_is_given_up_is_kept_and_one_that_can_be_read_is_taken_if_wanted(project, monkeypatch):
     folder, edits, saw, _ = project
     edits([("weight: 1", "weight: [")], [], [("weight: 1", "weight: 7")])

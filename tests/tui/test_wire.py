@@ -163,7 +163,7 @@ def test_after_another_screen_everything_is_sent_again():
         assert cells.difference(beside) == beside and cells.difference(picture) == "", beside
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(160, 45), (220, 60)])
 def test_a_step_in_the_results_and_going_to_another_pane_take_few_bytes(tmp_path, size):
     store(tmp_path, 200, 200, project(tmp_path, 200))

@@ -172,6 +172,7 @@ def test_when_the_driver_is_killed_its_workers_are_gone_without_a_commit(watch, 
 # -- at the workbench
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", SIZES)
 async def test_who_watches_a_run_sees_its_workers_come_and_go_and_lists_them(tmp_path, writer, run, size):
     writer.workers(run.id, [worker("tcp://a:1"), worker("tcp://b:2")])

@@ -35,6 +35,7 @@ def evaluators_of(person, number=0):
     return person.app.workspace.items[number].get("evaluators")
 
 
+@pytest.mark.nightly
 async def test_an_expression_is_tried_on_all_recorded_answers_as_it_is_typed(project):
     async with at_the_workbench(project.folder, dataset="data.json") as person:
         await person.press("1", "g", "j", "3", "a")
@@ -48,6 +49,7 @@ async def test_an_expression_is_tried_on_all_recorded_answers_as_it_is_typed(pro
         assert evaluators_of(person) == {"Expression": {"expression": "response | split | length < 3"}}
 
 
+@pytest.mark.nightly
 async def test_a_python_function_is_written_agreed_to_and_tried_in_place(project):
     async with at_the_workbench(project.folder, dataset="data.json") as person:
         await person.press("1", "g", "j", "3", "a")
@@ -67,6 +69,7 @@ async def test_a_python_function_is_written_agreed_to_and_tried_in_place(project
     assert "counted" in (project.folder / "custom-evaluators" / "short" / "short.py").read_text()
 
 
+@pytest.mark.nightly
 async def test_a_function_with_a_mistake_is_not_taken_and_an_empty_text_adds_nothing(project):
     async with at_the_workbench(project.folder, dataset="data.json") as person:
         await person.press("1", "g", "j", "3", "a")
@@ -90,6 +93,7 @@ async def test_a_function_with_a_mistake_is_not_taken_and_an_empty_text_adds_not
     assert not (project.folder / "custom-evaluators").exists()
 
 
+@pytest.mark.nightly
 async def test_how_many_recorded_answers_pass_is_shown_for_a_threshold_and_while_it_is_typed(project):
     async with at_the_workbench(project.folder, dataset="data.json", size=(160, 45)) as person:
         await person.press("1", "g", "j", "3")

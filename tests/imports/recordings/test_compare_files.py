@@ -33,6 +33,7 @@ def database(project):
     return project
 
 
+@pytest.mark.nightly
 def test_every_file_of_ours_compares_with_the_run_it_was_written_of(shell, project) -> None:
     items = [{"testId": "x", "prompt": "banana?"}, {"testId": "y", "prompt": "pear?"}]
     data = {"schemaVersion": "1.11.0", "default_evaluators": {"ContainsAll": {"values": ["a"]}}, "items": items}
@@ -50,6 +51,7 @@ def test_every_file_of_ours_compares_with_the_run_it_was_written_of(shell, proje
     assert len(names()) == 7  # a page holds the lines of its run, so it is the same one
 
 
+@pytest.mark.nightly
 def test_files_of_other_tools_stand_for_their_runs(shell, database) -> None:
     shutil.copytree(HERE / "bench_runs", "bench_runs")
     shutil.copytree(PROMPTPEX / "older", "older")

@@ -87,6 +87,7 @@ def test_a_run_comes_back_from_its_results_file_as_it_was(tmp_path, targets, pro
 givens = st.sampled_from(CYCLE)
 
 
+@pytest.mark.nightly
 @pytest.mark.story
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

@@ -163,7 +163,7 @@ def prepared(project: Project, in_file: str) -> None:
     project.dataset(36, lambda number: f"question {number}" + (" [[echo]]" if number % 3 == 1 else ""))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_secret_is_in_no_task_log_event_page_or_file(project, tmp_path_factory):
     secrets = {name: f"canary-{token_hex(8)}" for name in ("file", "environment", "worker")}
     prepared(project, secrets["file"])

@@ -566,7 +566,7 @@ def _unpack_when_told(gate: Any, sent: dict[str, Any], folder: Path, rounds: int
         assert [path.name for path in (folder / str(number)).iterdir()] == [mark_of(sent)]
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_processes_that_unpack_at_once_all_find_it_whole(project: Project, folder: Path) -> None:
     own = project.evaluator()
     for number in range(20):

@@ -20,7 +20,7 @@ pytest.importorskip("cryptography", reason="the cluster extra is not installed")
 
 from tests.runs.cluster.byhand import ByHand, by_hand
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.story
 
 __all__ = ["project", "server"]
 LOCAL = ("--cluster", "local:2")
@@ -77,6 +77,7 @@ def everything(project: Project) -> list[str]:
     return ["run", "data.json", "-t", "main", "-t", "other", *prompts, "-n", "2", "--judge", "judge", "--quiet"]
 
 
+@pytest.mark.nightly
 def test_conversations_prompts_targets_repeats_and_judges_are_as_in_one_process(project, cluster, tmp_path_factory):
     words = everything(project)
     other = beside(project, tmp_path_factory)
@@ -152,6 +153,7 @@ def test_paused_and_interrupted_a_run_goes_on_where_it_was(project, cluster):
     assert project.server.counts()["asked"] == 150
 
 
+@pytest.mark.nightly
 def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was(project, cluster):
     leisurely(project)
     run = begun(project, "run", "data.json", "--target", "main", *cluster.options)
@@ -168,6 +170,7 @@ def test_stopped_from_elsewhere_and_interrupted_twice_a_run_goes_on_where_it_was
     went_on(project)
 
 
+@pytest.mark.nightly
 def test_what_a_worker_lacks_is_a_sentence_that_names_it(project, cluster, tmp_path_factory):
     project.dataset(20)
     project.configure(api_key="env:ONLY_AT_HOME")
@@ -210,6 +213,7 @@ COST = 0.006
 """Of a call by these prices: two words asked, and four answered."""
 
 
+@pytest.mark.nightly
 def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(project, cluster):
     project.server.behave(latency=0.1)
     project.configure(PRICED, concurrency=6)
@@ -230,6 +234,7 @@ def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(projec
     assert [row[2] for row in project.table()] == ["pass"] * 120
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_told_to_wait_makes_all_wait(project, cluster):
     project.server.behave(latency=0.05, retry_after=3)
     project.configure(concurrency=8)
@@ -243,6 +248,7 @@ def test_a_worker_that_is_told_to_wait_makes_all_wait(project, cluster):
     assert any(moment > told + 2.9 for moment, _ in moments)
 
 
+@pytest.mark.nightly
 def test_a_rate_is_kept_by_all_workers_together(project, cluster):
     project.configure(concurrency=8, requests_per_minute=600)
     project.dataset(60)
@@ -263,6 +269,7 @@ class Mine:
 """
 
 
+@pytest.mark.nightly
 def test_code_of_the_project_judges_where_it_is_trusted_and_is_an_error_where_it_is_not(
     project, cluster, tmp_path_factory
 ):
@@ -338,6 +345,7 @@ def impatient(project: Project, *words: str) -> subprocess.Popen:
     )
 
 
+@pytest.mark.nightly
 def test_a_conversation_that_no_worker_survives_is_an_error_and_all_others_pass(project, own):
     functions(project, "deadly", 20)
     for _ in range(2):
@@ -351,6 +359,7 @@ def test_a_conversation_that_no_worker_survives_is_an_error_and_all_others_pass(
     assert "every worker that held this conversation died" in str(list(said))
 
 
+@pytest.mark.nightly
 def test_the_cells_of_a_frozen_worker_go_to_others_and_it_may_come_back(project, own):
     project.server.behave(latency=0.1)
     project.configure(concurrency=8, timeout=60)
@@ -366,6 +375,7 @@ def test_the_cells_of_a_frozen_worker_go_to_others_and_it_may_come_back(project,
     assert project.server.counts()["asked"] <= 200 + 8
 
 
+@pytest.mark.nightly
 def test_a_worker_that_freezes_before_it_says_a_word_holds_nothing_up(project, own):
     project.configure(concurrency=8, timeout=60)
     project.dataset(100)
@@ -379,6 +389,7 @@ def test_a_worker_that_freezes_before_it_says_a_word_holds_nothing_up(project, o
     assert project.server.counts()["asked"] == 100
 
 
+@pytest.mark.nightly
 def test_a_run_whose_only_worker_freezes_goes_on_with_the_next_one(project, own):
     project.server.behave(latency=0.1)
     project.configure(concurrency=8, timeout=60)
@@ -395,6 +406,7 @@ def test_a_run_whose_only_worker_freezes_goes_on_with_the_next_one(project, own)
     assert project.server.counts()["asked"] <= 100 + 8
 
 
+@pytest.mark.nightly
 def test_a_run_beside_a_frozen_worker_survives_the_death_of_the_others(project, own):
     project.server.behave(latency=0.1)
     project.configure(concurrency=8, timeout=60)
@@ -413,6 +425,7 @@ def test_a_run_beside_a_frozen_worker_survives_the_death_of_the_others(project, 
     assert project.server.counts()["asked"] <= 400 + 2 * 8
 
 
+@pytest.mark.nightly
 def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):
     functions(project, "slow", 120)
     own.work(SLOWNESS="4")
@@ -425,6 +438,7 @@ def test_a_slow_worker_gives_back_what_it_has_not_begun(project, own):
     assert 0 < sum(row[5].endswith(" 4") for row in table) <= 40  # half of them without giving back
 
 
+@pytest.mark.nightly
 def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(project, own):
     project.server.behave(latency=0.1)
     project.configure(concurrency=8)
@@ -441,6 +455,7 @@ def test_without_its_scheduler_a_run_ends_in_a_sentence_and_goes_on_elsewhere(pr
     assert project.server.counts()["asked"] <= 150 + 2 * 8
 
 
+@pytest.mark.nightly
 def test_a_worker_that_joins_in_the_middle_gets_work(project, own):
     project.server.behave(latency=1.5)  # more than a minute, in which a process starts on any machine
     project.configure(concurrency=8)
@@ -458,6 +473,7 @@ def test_a_worker_that_joins_in_the_middle_gets_work(project, own):
     assert sum(worker.calls for worker in workers) == project.server.counts()["asked"] == 400
 
 
+@pytest.mark.nightly
 def test_a_worker_of_another_release_that_joins_in_the_middle_stops_the_run_with_a_sentence(project, own, tmp_path):
     project.server.behave(latency=1.5)  # more than a minute, in which a process starts on any machine
     project.configure(concurrency=8)

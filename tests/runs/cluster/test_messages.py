@@ -76,8 +76,8 @@ weathers = st.builds(
 )
 
 
+@pytest.mark.nightly
 @given(weathers, st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3))
-@pytest.mark.soak
 def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judged_once(
     weather, seed, concurrency, workers
 ):
@@ -88,6 +88,7 @@ def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judge
     assert again <= concurrency * len(weather.deaths)
 
 
+@pytest.mark.nightly
 @settings(max_examples=8)
 @given(
     st.lists(st.tuples(st.floats(0.1, 60.0), st.sampled_from([5.0, 40.0, 90.0])), min_size=1, max_size=4),
@@ -95,7 +96,6 @@ def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judge
     st.integers(1, 5),
     st.integers(1, 3),
 )
-@pytest.mark.soak
 def test_workers_that_were_given_up_and_come_back_double_nothing_and_do_not_hold_up_the_run(
     cuts, seed, concurrency, workers
 ):
@@ -108,6 +108,7 @@ def test_workers_that_were_given_up_and_come_back_double_nothing_and_do_not_hold
     assert sum(world.asked.values()) - len(world.asked) <= concurrency * given_up
 
 
+@pytest.mark.nightly
 @settings(max_examples=8)
 @given(
     st.lists(st.floats(0.1, 20.0), max_size=2),
@@ -126,6 +127,7 @@ def test_no_worker_spends_more_than_the_budget_and_the_run_says_when_it_is_spent
     assert not set(world.scores.values()) - {1}
 
 
+@pytest.mark.nightly
 @settings(max_examples=8)
 @given(weathers, st.integers(0, 10**6))
 def test_judges_are_asked_within_their_own_places(weather, seed):
@@ -173,9 +175,9 @@ def test_a_run_that_is_stopped_ends_and_what_was_asked_is_committed_and_judged(w
     assert not world.late and len(world.answers) < len(world.ids)
 
 
+@pytest.mark.nightly
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.floats(20.0, 120.0), st.integers(1, 3))
-@pytest.mark.soak
 def test_the_workers_together_keep_to_the_calls_a_minute(seed, a_minute, workers):
     world = World(random.Random(seed), Weather(), 20)
     lived(lambda: shared_out(world, dataset_of(40), target_of(20, requests_per_minute=a_minute), workers))

@@ -105,7 +105,7 @@ def cut(field: Field, machine: str) -> None:
 NIGHTLY = pytest.mark.nightly
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("machines", "encrypted", "apart"),
     [

@@ -63,7 +63,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 5.0)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_workers_here_know_the_environment_and_speak_tls_on_loopback_only(monkeypatch):
     before = dict(os.environ)
     terms = ClusterTerms(word="local:2")
@@ -78,13 +78,13 @@ async def test_workers_here_know_the_environment_and_speak_tls_on_loopback_only(
     assert dict(os.environ) == before
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_workers_here_are_not_told_to_trust_unless_asked():
     async with opened("local:1") as client:
         assert set((await client.run(os.getenv, "TUI_EVALS_TRUST")).values()) == {None}
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_killed_worker_comes_back():
     async with opened("local:2") as client:
         killed = next(iter((await client.run(os.getpid)).values()))
@@ -94,7 +94,7 @@ async def test_a_killed_worker_comes_back():
                 await asyncio.sleep(0.02)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_end_leaves_neither_process_nor_task_even_when_workers_are_busy():
     tasks = asyncio.all_tasks()
     async with opened("local:1") as client:
@@ -108,6 +108,7 @@ async def test_the_end_leaves_neither_process_nor_task_even_when_workers_are_bus
     assert asyncio.all_tasks() == tasks
 
 
+@pytest.mark.nightly
 async def test_an_error_of_the_run_ends_the_cluster_and_is_the_error():
     with pytest.raises(LookupError, match="of the run"):
         async with opened("local:1") as client:
@@ -156,14 +157,14 @@ def driver(port):
             process.kill()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_workers_end_when_the_driver_is_killed(unused_tcp_port):
     with driver(unused_tcp_port) as (process, pids):
         process.kill()
         wait_for(lambda: not any(map(alive, pids)))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_nothing_is_said_when_nobody_answers_or_a_worker_is_killed_or_busy_ones_are_ended(unused_tcp_port):
     with driver(unused_tcp_port) as (process, pids):
         assert process.communicate("go on\n", timeout=PATIENCE) == ("", "")
@@ -273,7 +274,7 @@ async def test_workers_that_do_not_fit_are_refused_before_anything_runs(monkeypa
     assert said.startswith("1 differ from tui-evals") and said.endswith(f"Python 3.{sys.version_info.minor}")
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_a_scheduler_and_a_worker_started_by_hand_are_joined(tmp_path):
     file = tmp_path / "scheduler.json"
     run = [sys.executable, "-m"]

@@ -52,7 +52,7 @@ def undisturbed(project: Project, tmp_path_factory) -> list[tuple]:
     return other.table()
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_worker_and_then_the_driver_are_killed_and_the_run_ends_as_if_undisturbed(project, tmp_path_factory):
     wanted = undisturbed(project, tmp_path_factory)
     server = project.server

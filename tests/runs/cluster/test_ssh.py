@@ -113,7 +113,7 @@ async def refused(word, **given):
     return str(caught.value)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_run_goes_over_ssh_with_the_secrets_of_the_hosts(server, tmp_path):
     (tmp_path / "project").mkdir()
     with running() as answering:
@@ -127,7 +127,7 @@ def test_a_run_goes_over_ssh_with_the_secrets_of_the_hosts(server, tmp_path):
         assert answering.last()["headers"]["Authorization"] == "Bearer s3"
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_DRIVER", "s3")
     word = listed(tmp_path, server.line(), server.line())
@@ -145,7 +145,7 @@ async def test_each_line_is_a_worker_in_the_environment_of_its_host(server, tmp_
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 async def test_the_users_own_ssh_configuration_is_obeyed_and_tls_files_are_handed_on(server, tmp_path):
     files = issued(tmp_path / "tls")
     async with dask.open_cluster(ClusterTerms(word=listed(tmp_path, "here"), **files), {}, False) as client:
@@ -170,8 +170,8 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["stay", "go"])
-@pytest.mark.soak
 def test_what_was_started_over_ssh_ends_with_the_driver_in_silence(server, tmp_path, how):
     command = [sys.executable, "-W", "error", "-c", DRIVER, listed(tmp_path, server.line()), how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
