@@ -13,6 +13,7 @@ from tui_evals.imports.base import ImportResult, Loss
 from tui_evals.tui import importing
 from tui_evals.tui.importing import problem_text, result_rows, why_no_source
 from tui_evals.tui.rows import row_text
+from tui_evals.tui.tree.rows import first_page
 from tui_evals.tui.widgets.dialogs import Reading
 
 TESTS = Path(__file__).parent.parent / "imports"
@@ -37,7 +38,7 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
     old = folder.parent / f"{folder.name}-old"
     shutil.copytree(TESTS / "promptfoo", old)
     async with at_the_workbench(folder, size=(160, 50)) as person:
-        assert "O imports your tests" in person.screen()
+        assert "O       import tests from promptfoo" in person.screen()
         await person.press("colon")
         await person.type("workbench: import")
         await person.press("enter")
@@ -55,6 +56,14 @@ async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_datas
         space = person.app.workspace
         assert person.app.front == "tree" and space.editing.document.file.parent == old and not space.editing.dirty
         assert json.loads(space.editing.document.file.read_text())["items"] == space.items
+
+
+@pytest.mark.parametrize("width", [20, 40, 78, 220])
+def test_the_first_page_of_an_empty_folder_says_at_every_width_which_key_imports(width):
+    lines = [row_text(line) for line in first_page((), width)]
+    importing = next(line for line in lines if line.split()[:2] == ["O", "import"])
+    below = lines[lines.index(importing) :]
+    assert "promptfoo" in " ".join(below) and all(cell_len(line) <= width for line in lines)
 
 
 @pytest.mark.nightly
