@@ -8,7 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
+import tty
+from pathlib import Path
 
 import pytest
 
@@ -147,10 +150,21 @@ def test_the_terminal_is_given_back_as_it_was(tmp_path, way):
             assert "a defect" in log and "sk-value-of-a-local" not in log.replace('secret = "sk-value', "")
 
 
-def kill_children(parent: int, number: int) -> None:
-    import os
-    from pathlib import Path
+def test_a_key_that_stops_the_output_does_not_hold_up_the_end(tmp_path):
+    """Ctrl-S stops what a terminal writes once it is given back; by then everything is written."""
+    with Terminal([sys.executable, "-m", "tui_evals"], tmp_path, size=(200, 60)) as terminal:
+        terminal.wait("all keys")
+        for columns in (190, 200) * 4:
+            terminal.resize(columns, 60)
+        terminal.press("q")
+        while not terminal.attributes()[tty.LFLAG] & termios.ICANON and terminal.read(0.2):
+            pass  # until it is a terminal of lines again, or the process has ended already
+        os.write(terminal.master, b"\x13")
+        assert terminal.end() == 0
+        assert terminal.left_on() == set()
 
+
+def kill_children(parent: int, number: int) -> None:
     for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
         os.kill(int(child), number)
 

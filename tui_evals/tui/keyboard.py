@@ -22,6 +22,7 @@ import contextlib
 import os
 import re
 import selectors
+import termios
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -40,6 +41,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui_evals.tui.drawing import SentCells
+from tui_evals.tui.terminal import RESTORE_TITLE, SAVE_TITLE
 from tui_evals.tui.widgets.lines import MOVES, Lines
 
 _ESCAPE_SECONDS = 0.2
@@ -320,11 +322,29 @@ class TerminalDriver(LinuxDriver):
         self._sent_cells: SentCells = app.sent_cells
 
     def write(self, data: str) -> None:
-        """Write what differs."""
+        """Write what differs; nothing once the terminal was given back."""
+        if self._writer_thread is None:
+            return
         with contextlib.suppress(OSError):  # not on a terminal, as in a test
             self._sent_cells.fit(os.get_terminal_size(self.fileno))
         if different := self._sent_cells.difference(data):
             super().write(different)
+
+    def start_application_mode(self) -> None:
+        """Take the terminal, and have it keep its title."""
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self.write(SAVE_TITLE)
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back when all is written: before, a Ctrl-S would stop the output, and with it the end."""
+        self.write(RESTORE_TITLE)
+        attributes, self.attrs_before = self.attrs_before, None
+        super().stop_application_mode()
+        self.close()
+        self._writer_thread = None
+        if attributes is not None:
+            with contextlib.suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
 
     def run_input_thread(self) -> None:
         """Hand on what is sent, until the terminal is given back."""

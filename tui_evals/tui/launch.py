@@ -16,7 +16,7 @@ from tui_evals.files import make_private_folder, private_opener
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, load_looks
 from tui_evals.terminal_facts import Answers, Question, colour_count, shade, why_ascii
-from tui_evals.tui.terminal import RESTORE_TITLE, SAVE_TITLE, Looks, Signs, write_to_terminal
+from tui_evals.tui.terminal import Looks, Signs
 
 if TYPE_CHECKING:
     from tui_evals.tui.app import Workbench
@@ -42,11 +42,7 @@ def open_workbench(
     app = Workbench(root, database, dataset=dataset, run=run, looks=_looks(answers, ascii_alone))
     # What Textual prints of an error holds the values of variables, which have no place on a terminal or in a log.
     app.error_console = Console(file=io.StringIO(), width=120, color_system=None)
-    write_to_terminal(SAVE_TITLE)
-    try:
-        message = app.run(mouse=mouse and settings.ui.get("mouse") is not False)
-    finally:
-        write_to_terminal(RESTORE_TITLE)
+    message = app.run(mouse=mouse and settings.ui.get("mouse") is not False)
     if app.return_code in (0, None):
         return 0, message or ""
     return 1, _recorded(app, database)

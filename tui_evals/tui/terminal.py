@@ -23,8 +23,8 @@ def title_bytes(text: str, *, ascii_alone: bool = False) -> bytes:
     return f"\x1b]2;{in_ascii(line) if ascii_alone else line}\x07".encode(errors="replace")
 
 
-SAVE_TITLE = b"\x1b[22;2t"
-RESTORE_TITLE = b"\x1b[23;2t"
+SAVE_TITLE = "\x1b[22;2t"
+RESTORE_TITLE = "\x1b[23;2t"
 
 
 NOTIFY_WAYS = ("9", "777")
