@@ -56,7 +56,8 @@ def _run(line: str, package: Path, project: Path) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("title", RECIPES)
 def test_a_recipe_does_what_it_says(title: str, tmp_path: Path) -> None:
     package, project = tmp_path / "copy" / "tui_evals", tmp_path / "project"

@@ -100,7 +100,7 @@ def test_a_room_brings_nothing_along_that_it_must_not(room, loaded_by_room):
         assert "tui_evals.tui" not in loaded
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_help_imports_neither_screen_nor_models_nor_pydantic():
     code = (
         "import sys; from tui_evals.cli.main import run; run(sys.argv[1:]); print(sorted(sys.modules), file=sys.stderr)"
@@ -111,7 +111,7 @@ def test_help_imports_neither_screen_nor_models_nor_pydantic():
         assert not loaded & (SCREEN | HEAVY | DATABASE | {"pydantic", "jinja2", "ruamel"}), arguments
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_the_first_picture_waits_for_no_model_no_evaluator_and_no_engine():
     code = "import json, sys; import tui_evals.tui.launch, tui_evals.tui.app; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -120,7 +120,7 @@ def test_the_first_picture_waits_for_no_model_no_evaluator_and_no_engine():
     assert not {"tui_evals.evaluators.base", "tui_evals.runs.start", "tui_evals.compare.diff"} & {*loaded}
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_what_only_reads_the_store_waits_for_no_library_of_datasets_or_networks(tmp_path):
     code = (
         "import json, sys; from tui_evals.cli.main import run; print(json.dumps([run(sys.argv[1:]), [*sys.modules]]))"

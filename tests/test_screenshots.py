@@ -20,7 +20,8 @@ def base(tmp_path_factory):
     return played(tmp_path_factory.mktemp("played") / "base")
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", GALLERY.shots)
 async def test_a_picture_of_the_workbench_is_current(name, base, tmp_path):
     await GALLERY.check(name, base, tmp_path)

@@ -59,7 +59,8 @@ def stored(folder):
         return run, reader.totals(run.id), list(reader.all_rows(run.id))
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_what_tests_answer_is_judged_and_kept_in_one_run(folder, processes):
     if processes:

@@ -98,7 +98,7 @@ def test_the_other_datasets_pass_and_fail_too(tmp_path, name):
     assert totals.passed > 2 and totals.failed > 1
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_the_workbench_opens_on_a_run_that_is_under_way(tmp_path):
     code = (
         "import json, sys; sys.stdin.isatty = sys.stdout.isatty = lambda: True\n"

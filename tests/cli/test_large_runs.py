@@ -20,7 +20,7 @@ def test_show_lists_the_first_answers_and_says_how_many_there_are(shell):
     assert len(json.loads(shell("show", "last", "--limit", "2", "--json").out)["answers"]) == 4
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_the_first_run_of_a_project_imports_only_what_it_uses(project):
     items = [{"prompt": "x", "expected_response": "x"}]
     document = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": items}

@@ -81,7 +81,7 @@ def test_an_endpoint_of_openais_protocol(newcomer, one_server):
     newcomer.reaches_a_gate()
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_python_agent(newcomer):
     Path("agent.py").write_text("def answer(prompt):\n    return f'I heard {prompt}'\n")
     sys.modules.pop("agent", None)

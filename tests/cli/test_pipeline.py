@@ -246,7 +246,8 @@ def test_the_recipe_of_the_manual_works_word_for_word(shell, begun, monkeypatch)
         assert done.code == 0, (words, done.err)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("given", [{}, {"EXPERIMENT": "experiment.yaml", "OPTIONS": "--fail-under 90 --repeats 2"}])
 def test_the_action_runs_what_it_is_given(shell, begun, given):
     shell("baseline", "export", "-o", "base.json")

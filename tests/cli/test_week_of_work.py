@@ -77,7 +77,7 @@ def dataset(week, *evaluators):
     week.write("data.json", json.dumps(data))
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_week_in_a_project_of_others(week, monkeypatch):
     # Monday: cloned, and everything that it runs is one question.
     assert week.run() == 1

@@ -155,7 +155,7 @@ def test_every_evaluator_explains_itself(name):
     assert kind.family and isinstance(kind.needs, tuple)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 @each_row("name", NAMES)
 def test_every_example_passes(name, monkeypatch):
     pytest.importorskip("wordfreq") if name == "Specificity" else None

@@ -194,7 +194,8 @@ def complete(project, step):
 FILES = {"dataset": "shop.json", "exports": "evals.create.json"}
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("end", "step"), both_ways([step.name for step in STEPS], "exports", "tests"))
 def test_killed_after_a_step_it_goes_on_without_asking_a_finished_step_again(project, undisturbed, end, step):
     whole, server = undisturbed(project), project.server

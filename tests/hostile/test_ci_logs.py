@@ -97,7 +97,8 @@ def test_a_long_text_is_read_once(runner):
     assert len(without_log_commands("::" + " \n" * 200_000 + " " * 200_000 + "#" * 200_000)) >= 800_000
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.story
 def test_no_command_prints_an_order(runner, shell, project):
     assert shell("run", "data.json", "--target", "replay:data.json", "--quiet").code == 0

@@ -135,7 +135,8 @@ def plant_shadow(project: Project) -> None:
     project.write("bisect.py", project.evil)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("model", [COMMAND, MODULE, CALL, SHEBANG])
 def test_what_was_agreed_to_runs(project: Project, model: str) -> None:
     configure(project, model)

@@ -79,7 +79,7 @@ def tui(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([script, *words], capture_output=True, text=True, env={**os.environ, **environment})
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_detached_run_imports_nothing_from_the_project(clone):
     done = tui("run", "data.json", "--target", "demo", "--detach", "--json")
     assert not imported(clone)

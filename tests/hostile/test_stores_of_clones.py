@@ -312,7 +312,7 @@ def test_trust_lists_the_store_among_what_it_asks(clone, victim):
     assert "asks for nothing that you have not agreed to" in victim(clone, "trust").stdout
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_baseline_of_a_clone_gates_nothing(clone, author, victim):
     assert author(clone, "baseline", "set", "last").returncode == 0
     for gate in ("--fail-on-broken", "--fail-on-regression"):

@@ -34,7 +34,8 @@ def keys_of(action: Action) -> list[str]:
     return [key.replace("#", "number_sign") for key in action.keys.split(",")]
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("where", PLACES)
 async def test_no_key_does_anything_without_a_yes(where, size, opened, stranger, tmp_path):

@@ -101,7 +101,8 @@ ASKING = {
 }
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "run" else pytest.mark.nightly) for name in ASKING]
 )
@@ -222,7 +223,7 @@ async def test_what_the_settings_form_writes_asks_nothing_anew(own):
         await finished(person, 2)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_on_a_real_terminal_n_does_nothing_and_y_runs_it(own, stranger):
     """The real program, its bytes and its own processes: the project answers once somebody has said yes."""
     mark = own / "ran"

@@ -44,7 +44,7 @@ def enclosure(tmp_path_factory):
         yield enclosure
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_no_law_is_broken_in_a_few_clones(enclosure):
     for _, animals in zip(range(6), clones(SEED), strict=False):
         for sight in enclosure.show(animals, acts_on(animals, SEED, at_most=4)):

@@ -444,7 +444,7 @@ def test_a_registry_cannot_say_where_a_question_goes(shell, server):
 # -- beside the original
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_rows_and_figures_are_those_the_original_recorded():
     file = Path(__file__).parents[1] / "interop" / "evals_compare.py"
     found = spec_from_file_location("evals_compare", file)

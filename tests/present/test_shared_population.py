@@ -68,7 +68,7 @@ def subset(count, good, of, **given):
     return past(*passing(count, good, **given), items=items, config={"only": list(range(count))})
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_no_face_shows_a_rate_of_more_than_both_runs_judged(shell, reader):
     whole, part = past(*passing(30, 20, category="all")), subset(10, 4, 30, category="all")
     for name, text in faces(shell, reader, whole, part).items():

@@ -92,7 +92,8 @@ async def one(tmp_path):
     return await written(tmp_path, 8, targets=2, repeats=2)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("runs", [1, 2, 4])
 async def test_hostile_texts_add_no_element_attribute_or_handler(tmp_path, runs):
     pages = [

@@ -139,7 +139,7 @@ def test_a_run_of_nothing_is_a_valid_file(tmp_path, schema):
     assert (root.get("tests"), len(root)) == ("0", 0)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 @settings(max_examples=20)
 @given(st.lists(ANYTHING, min_size=4, max_size=4), st.lists(STORED, min_size=3, max_size=3))
 def test_any_text_of_a_dataset_a_model_or_a_judge_stays_text(schema, texts, stored):

@@ -184,7 +184,7 @@ def test_hostile_text_stays_text_wherever_it_comes_from(tmp_path, text):
     assert_harmless(tmp_path, text, text or "name")
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 @settings(max_examples=10)
 @given(st.text(st.sampled_from("`|\\<>&@#[]()!*_~\n\r :/ab-=")) | st.text())
 @example("`|`")

@@ -263,7 +263,8 @@ def rounds():
         yield pytest.param(state, command, marks=marks, id=f"{command}-{state}")
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("state", "command"), [*rounds()])
 def test_no_fault_does_whatever_it_meets(state, command, tmp_path, one_server):
     for number, case in enumerate(case for case in EVERY if (case.state, case.command) == (state, command)):

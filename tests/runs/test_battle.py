@@ -145,7 +145,7 @@ def test_a_battle_that_is_killed_keeps_what_it_has_cost(arena, two_runs, told, s
     assert battle["cost"] == pytest.approx(killed["cost"] + rest)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_killed_in_the_middle_a_battle_goes_on_and_pays_for_nothing_twice(arena, two_runs, told):
     runs = two_runs(30)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.03, jitter=0.03)

@@ -322,7 +322,7 @@ def test_a_snapshot_stands_for_its_file(project):
     assert said.startswith("sets/data.json") and "there is no such file" in said
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_detached_run_outlives_its_parent_and_can_be_paused_resumed_and_stopped(project):
     project.server.behave(latency=0.4)
     project.configure(concurrency=2)

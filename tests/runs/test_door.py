@@ -136,7 +136,7 @@ def asked(project):
     return sum(question["asked"] for question in project.server.counts()["questions"])
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_an_unchanged_agent_is_recorded_alike_over_every_protocol(project):
     project.configure("price = { input_per_million = 1, output_per_million = 2 }")
     ask(project, QUESTION, evaluators={"ToolsSucceeded": {}})

@@ -21,7 +21,8 @@ def undisturbed(project: Project, tmp_path_factory: pytest.TempPathFactory) -> l
     return other.table()
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("rounds", [1, 3, 10, 100])
 def test_killed_at_random_moments_a_run_ends_as_if_undisturbed(project, tmp_path_factory, rounds):
     wanted = undisturbed(project, tmp_path_factory)
@@ -153,7 +154,7 @@ def test_no_secret_is_stored_or_exported(project):
         assert CANARY.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_full_disk_ends_in_a_sentence_and_the_run_goes_on_when_there_is_room(project):
     project.configure(concurrency=5, max_outage=0.5)
     project.dataset(300)

@@ -14,7 +14,8 @@ ROUNDS = [
 ]
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("course", ROUNDS)
 def test_nothing_is_lost_asked_again_beyond_its_limit_or_counted_wrongly(course):
     if course.name.startswith("disk") and os.geteuid():

@@ -27,7 +27,7 @@ def statuses(project):
         return run, [row.status for row in reader.all_rows(run.id)]
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_target_that_goes_and_comes_back_leaves_no_trace_in_the_answers(tmp_path):
     port, first = free_port(), ExitStack()
     with first:

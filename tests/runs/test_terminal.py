@@ -53,7 +53,8 @@ def test_the_live_line_is_redrawn_in_place_and_the_end_is_told(project):
     assert max(map(len, plain.splitlines())) <= 90
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("presses", "cluster"), [(1, ()), (2, ()), pytest.param(1, ("--cluster", "local:2"), marks=pytest.mark.nightly)]
 )

@@ -58,7 +58,7 @@ def tried(project: Project):
         return what_if(reader.find_run("last"), request, reader, load_project(project.folder))
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(thresholds, st.sampled_from([2, 3.5, 4, 5]), st.sampled_from([1, 0.2]), st.sampled_from([None, 0.25, 0.5, 0.75]))
 def test_what_is_found_is_what_judging_again_gives_and_asks_nobody(project, partial, rating, weight, needed):

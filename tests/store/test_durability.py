@@ -97,7 +97,7 @@ def kill_rounds(path, tmp_path, rounds, seed):
     assert len(answered) == len(set(answered)) > 0
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_kill_nine_loses_nothing_that_was_acknowledged(path, tmp_path):
     kill_rounds(path, tmp_path, 5, seed=4)
 

@@ -394,7 +394,8 @@ async def test_a_run_deleted_meanwhile_leaves_the_screen_alive(path):
         await until(pilot, lambda: "is no longer in the store" in pilot.app.full)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "size", [(80, 24), *(pytest.param(size, marks=pytest.mark.nightly) for size in ((38, 20), (130, 30)))]
 )

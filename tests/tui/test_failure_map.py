@@ -34,7 +34,8 @@ def project(folder):
     return "evals.json"
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 async def test_four_planted_faults_are_on_the_first_screen_and_two_keys_from_an_example(tmp_path, monkeypatch, size):
     monkeypatch.chdir(tmp_path)
@@ -176,7 +177,8 @@ KEYS_TO_EXAMPLES = {
 """The keys from the first screen to the example of each fault, and words of why that fails."""
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_on_a_terminal_the_first_screen_names_all_four_and_each_example_is_two_keys_away(stored, size):
     with workbench(stored, "evals.json", size=size) as terminal:

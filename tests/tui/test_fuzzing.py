@@ -45,7 +45,7 @@ def test_a_screen_that_shows_something_else_than_the_file_is_told_from_one_that_
     assert Fuzzing._is_shown(window, {"items": ITEMS}) is shown
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_two_workbenches_and_their_file_agree_after_random_keys(tmp_path):
     Fuzzing(tmp_path, seed=20261128).run(200, each=100)
 

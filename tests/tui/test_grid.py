@@ -91,7 +91,7 @@ def test_a_pasted_table_goes_to_cells_testids_and_new_items():
 # -- at the workbench
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_cells_are_written_filled_replaced_and_pasted_each_as_one_step(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS)))
     async with at_the_workbench(tmp_path, dataset="data.json") as person:

@@ -111,7 +111,8 @@ def test_the_last_page_says_what_was_done_and_what_it_comes_to():
 # -- stories
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_sample_is_labelled_key_by_key_and_comes_to_a_page(tmp_path, size):
     path, _ = await labelled_run(tmp_path, [PASS, FAIL, PASS, FAIL])

@@ -115,7 +115,7 @@ def stored(folder, monkeypatch):
     return past(*answers, targets=("m/first", "m/second", "m/third"))
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_what_models_disagree_on_is_found_read_and_compared(tmp_path, monkeypatch):
     stored(tmp_path, monkeypatch)
     async with at_the_workbench(tmp_path, size=(160, 45)) as person:

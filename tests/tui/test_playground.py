@@ -463,7 +463,7 @@ async def choose(pilot, name):
     await pilot.press(*name, "tab")
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_talk_twice_and_make_an_item_with_one_chosen_check(tmp_path):
     with running() as server:
         config = TargetConfig(name="loopback", model="openai/test-model", base_url=server.url)

@@ -490,7 +490,7 @@ async def test_a_run_that_is_being_executed_is_not_deleted(path):
         assert len(pilot.app.keys) == 4
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_the_parent_is_compared_else_the_run_before_else_what_is_marked(path):
     async with Bench(path).run_test(size=(60, 20)) as pilot:
         await opened(pilot)

@@ -52,7 +52,7 @@ def test_a_click_in_a_burst_of_text_waits_for_the_text(file, size):
     assert items == [{**ITEMS[0], "prompt": "first Delete Duplicate JUMP"}, ITEMS[1]]
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_two_workbenches_on_one_file_tell_each_other_and_lose_nothing_when_both_are_killed(file):
     folder = file.parent
     with (
@@ -120,7 +120,8 @@ def test_the_items_of_a_draft_are_named():
         assert changed_names(data, json.dumps({"items": items})) == names, items
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_the_history_is_browsed_and_undone_after_a_restart(file, size):
     with workbench(file.parent, "data.json", size=size) as terminal:

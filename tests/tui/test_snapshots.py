@@ -15,7 +15,8 @@ def base(tmp_path_factory):
     return played(tmp_path_factory.mktemp("played") / "base")
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(
     "name",
     [

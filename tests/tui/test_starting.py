@@ -21,7 +21,7 @@ from tui_evals.tui.widgets.lines import Lines
 DATA = {"default_evaluators": {"Includes": {}}, "items": [{"prompt": f"question {n}"} for n in range(4)]}
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_enter_starts_nothing_before_the_price_is_known_nor_where_a_run_is_dear(tmp_path, monkeypatch):
     """Enter waits for the price; above the limit of the settings it is on cancel, and below it on start."""
     known, estimate = threading.Event(), PreparedRun.estimate

@@ -17,7 +17,8 @@ def last_run(folder):
         return run, [row.status for row in reader.all_rows(run.id)]
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_dataset_is_written_from_nothing_and_run(project, size):
     """Begin a dataset, write an item, say how it is judged, save, run, and see it pass."""
@@ -83,7 +84,8 @@ async def test_extend_and_replace_are_seen_and_saved(project):
         await person.until(lambda: "evaluators_mode" not in file.read_text())
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_failing_item_is_diffed_mended_run_again_and_passes(project, size):
     """From the red row to the diff, to the item, to a green row."""

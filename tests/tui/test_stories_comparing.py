@@ -46,7 +46,7 @@ async def compared(person, *keys):
     await person.until(lambda: isinstance(person.app.screen, CompareScreen) and person.app.screen.comparison)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_two_marked_runs_are_compared_and_read_down_to_the_answer_that_broke(tmp_path):
     await history(tmp_path, [GOOD] * 8, [BAD] * 4, [BAD] * 6 + [GOOD] * 2)
     async with at_the_workbench(tmp_path, size=(100, 30)) as person:

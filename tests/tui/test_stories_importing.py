@@ -33,7 +33,7 @@ async def ask_for(person, path):
     await person.press("enter")
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_in_an_empty_folder_a_configuration_of_promptfoo_becomes_the_dataset_on_screen(folder):
     old = folder.parent / f"{folder.name}-old"
     shutil.copytree(TESTS / "promptfoo", old)

@@ -105,7 +105,7 @@ async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
         )
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_a_rule_is_added_and_another_deleted_with_what_inverts_it(tmp_path):
     ruled_project(tmp_path)
     async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:

@@ -64,7 +64,7 @@ async def test_a_run_that_is_over_already_rings_for_nobody(project, bells):
         assert not bells
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_a_server_that_dies_is_told_with_every_attempt_and_the_run_goes_on_later(project):
     """Why it stopped stands in the line, in the list of runs and at the answer; p tries again."""
     listening = socket.create_server(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ from tests.tui.terminal import Terminal
 pytestmark = pytest.mark.story
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_ctrl_z_suspends_from_a_list_a_dialog_and_a_field_and_fg_brings_all_back(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps({"items": [{"prompt": "one"}, {"prompt": "two"}]}))
     (tmp_path / "rc").write_text("PS1='ready> '\nset -b\n")

@@ -39,7 +39,8 @@ def harmless(raw: bytes) -> None:
     assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest.replace("\r", ""))
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("key", PANES)
 def test_no_hostile_byte_reaches_the_terminal_from_a_pane(hostile, key):
     with workbench(hostile, size=(100, 30)) as terminal:
@@ -169,7 +170,7 @@ def kill_children(parent: int, number: int) -> None:
         os.kill(int(child), number)
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
     """Closing the terminal leaves the run going; opening the workbench again shows it."""
     (tmp_path / ".evals").mkdir()

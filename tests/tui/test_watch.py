@@ -242,7 +242,8 @@ def test_where_a_part_is_deleted_already_every_other_answer_keeps_its_row(watch,
     assert shown(watch) == (kept if plain else kept[::-1])
 
 
-@pytest.mark.nightly
+@pytest.mark.story
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("plain", [True, False])
 def test_paging_while_answers_come_always_shows_what_the_store_holds(watch, writer, path, plain):
     run = writer.plan(new_run(), cells(PAGE * 3))

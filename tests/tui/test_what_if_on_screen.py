@@ -41,7 +41,7 @@ def head(person):
     return " ".join(" ".join(text_of(person.app.query_one("#totals", Lines).rows)).split())
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_a_threshold_is_moved_verdicts_flip_and_enter_keeps_it_without_a_call(project):
     with project.reader() as reader:
         run = reader.find_run("last")

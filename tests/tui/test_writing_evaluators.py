@@ -49,7 +49,7 @@ async def test_an_expression_is_tried_on_all_recorded_answers_as_it_is_typed(pro
         assert evaluators_of(person) == {"Expression": {"expression": "response | split | length < 3"}}
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 async def test_a_python_function_is_written_agreed_to_and_tried_in_place(project):
     async with at_the_workbench(project.folder, dataset="data.json") as person:
         await person.press("1", "g", "j", "3", "a")

@@ -77,7 +77,7 @@ def everything(project: Project) -> list[str]:
     return ["run", "data.json", "-t", "main", "-t", "other", *prompts, "-n", "2", "--judge", "judge", "--quiet"]
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 def test_conversations_prompts_targets_repeats_and_judges_are_as_in_one_process(project, cluster, tmp_path_factory):
     words = everything(project)
     other = beside(project, tmp_path_factory)

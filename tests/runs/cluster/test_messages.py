@@ -76,7 +76,7 @@ weathers = st.builds(
 )
 
 
-@pytest.mark.nightly
+@pytest.mark.story
 @given(weathers, st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3))
 def test_whatever_befalls_letters_and_workers_each_answer_is_committed_and_judged_once(
     weather, seed, concurrency, workers
