@@ -18,6 +18,7 @@ from tui_evals.tui.compare.charts import ChartsScreen
 from tui_evals.tui.compare.rows import kinds_of_filter, read_runs
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.widgets.dialogs import Menu, Reading
+from tui_evals.tui.widgets.inputs import LineInput
 
 STYLES = Path(tui.__file__).parent / "styles" / "app.tcss"
 ALIKE = "the same long beginning " * 20
@@ -168,7 +169,12 @@ async def test_all_that_a_filter_can_say_is_read_beside_it_and_a_kind_it_names_i
         await pilot.pause()
         seen = " ".join(" ".join(strip.text for strip in app.screen._compositor.render_strips()).split())
         assert "kind:broken pass fail" in seen and 'turn: !not "words" any*' in seen
-        await pilot.press(*"kind:new zzz", "enter")
+        line = app.screen.entry.query_one(LineInput)
+        await pilot.press(*"kind:bro")
+        await until(pilot, lambda: line._suggestion == "kind:broken")
+        await pilot.press("right", *" status:fai")
+        await until(pilot, lambda: line._suggestion == "kind:broken status:fail")
+        await pilot.press("ctrl+u", *"kind:new zzz", "enter")
         await until(pilot, lambda: text_of(app.screen.list.lines.rows)[0] == "No answer matches “kind:new zzz”.")
         await pilot.press("f")
         await until(pilot, lambda: "matches “kind:new zzz” and is “fixed”." in text_of(app.screen.list.lines.rows)[0])

@@ -1,9 +1,10 @@
-"""What is written in a box is completed: variables, tags, categories, tools and paths."""
+"""What is written in a box is completed: variables, tags, categories, tools, evaluators and paths."""
 
 import pytest
 
 from tests.tui.story import at_the_workbench, write
-from tui_evals.tui.completion import Completer, known_tags
+from tui_evals.evaluators.registry import Registry, built_in
+from tui_evals.tui.completion import Completer, item_filter_values, known_tags
 from tui_evals.tui.widgets.finding import complete_list
 from tui_evals.tui.workspace import Workspace
 
@@ -28,6 +29,7 @@ def folder(tmp_path):
 def space(folder):
     made = Workspace(folder, folder / "evals.db")
     made.open_file(folder / "data.json")
+    made.registry = Registry(built_in())
     made.where = ("items", 0)
     return made
 
@@ -53,6 +55,28 @@ def test_lines_of_tags_categories_and_tools_are_completed_by_those_there_are(spa
     assert names(space, "allowed_tools", "fin") == ["find_order"]
     assert names(space, "prompt", "read file://sh") == ["prompts/short.md"]
     assert names(space, "prompt_file", "pro") == ["prompts/short.md"]
+
+
+@pytest.mark.parametrize(
+    "before", ['{"Cont', '{"ExactMatch": {"type": "Cont', '{"Any": {"evaluators": {"A": {"x": [1]}, "Cont']
+)
+def test_names_of_evaluators_are_completed_where_json_holds_one(space, before):
+    found = Completer(space, "evaluators")(before, "")
+    assert found.text == 'ContainsAll"' and "ContainsAny" in found.names
+    assert Completer(space, "default_evaluators")(before, '": {}').text == "ContainsAll"
+    assert names(space, "prompt", before) is None
+
+
+@pytest.mark.parametrize(
+    "before", ['{"Contains": {"val', '{"Contains": {"values": ["Cont', '{"Contains": {"value": "Cont']
+)
+def test_options_and_values_are_not_taken_for_names_of_evaluators(space, before):
+    assert names(space, "evaluators", before) is None
+
+
+def test_a_filter_of_items_completes_categories_tags_and_statuses():
+    values = item_filter_values(ITEMS)
+    assert values["category"] == ["facts", "tone"] and values["tag"] == ["smoke", "vip"] and "fail" in values["status"]
 
 
 def test_the_last_of_several_tags_in_a_line_is_completed_and_none_twice(space):
@@ -85,6 +109,30 @@ async def test_the_right_arrow_takes_what_is_offered_in_a_box_in_the_tags_and_in
         await person.pilot.pause()
         await person.press("right", "enter")
         assert items.items[0]["category"] == "facts"
+
+
+@pytest.mark.nightly
+async def test_the_right_arrow_takes_what_is_offered_in_the_options_of_an_evaluator(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
+        items = person.app.workspace
+        await person.press("1", "g", "j", "3", "a")
+        await person.type("containsany")
+        await person.press("enter")
+        await person.sees("▸ add it")
+        await person.press("enter")
+        await person.type("of {{n")
+        await person.sees("→ takes name · also number")
+        await person.press("right", "escape", "ctrl+s")
+        await person.until(lambda: items.items[0].get("evaluators") == {"ContainsAny": {"values": ["of {{name}}"]}})
+        await person.press("enter")
+        await person.sees("▸ take these options")
+        await person.press("v", "ctrl+a", "delete")
+        await person.type('["{{ci')
+        await person.sees("→ takes city")
+        await person.press("right")
+        await person.type('"]')
+        await person.press("escape", "ctrl+s")
+        await person.until(lambda: items.items[0]["evaluators"] == {"ContainsAny": {"values": ["{{city}}"]}})
 
 
 @pytest.mark.nightly

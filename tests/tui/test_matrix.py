@@ -94,6 +94,11 @@ async def test_cells_get_higher_by_a_key_and_the_cursor_stays_on_its_row(tmp_pat
         await person.press("v", "k")
         assert lines.key == (6, 0)
         await person.sees("model 0 says 6")
+        await person.press("slash")
+        await person.type("target:m/sec")
+        await person.sees("target:m/second")
+        await person.press("right", "enter")
+        await person.sees("rows · target:m/second")
 
 
 def stored(folder, monkeypatch):

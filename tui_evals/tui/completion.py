@@ -1,4 +1,4 @@
-"""Completes what is written in a box: variables, tags, categories, tools and paths, the best candidate first.
+"""Completes what is written in a box: variables, tags, categories, tools, evaluators and paths, the best first.
 
 A `Completer` is made when a box opens. It collects the names it needs once, at the first text that asks for them.
 """
@@ -10,8 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_args
 
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerStatus, RunRow
 from tui_evals.text.safe import spelled
 from tui_evals.tui.widgets.finding import Completion, completion_of
 from tui_evals.tui.workspace import Workspace
@@ -19,6 +23,8 @@ from tui_evals.tui.workspace import Workspace
 _MOST_FILES = 2000
 _VARIABLE = re.compile(r"\{\{(\s?)([\w.-]*)$")
 _FILE = re.compile(r"file://([^\s\"'<>]*)$")
+_QUOTED = re.compile(r'"([A-Za-z_]\w*)$')
+_JSON_PART = re.compile(r'"((?:[^"\\]|\\.)*)"|[{}\[\]]')
 
 
 class Completer:
@@ -38,6 +44,8 @@ class Completer:
             return completion_of(typed, self._variables, closing)
         if path := _FILE.search(before):
             return completion_of(path[1], self._files)
+        if (quoted := _QUOTED.search(before)) and self._names_evaluator(before[: quoted.start()]):
+            return completion_of(quoted[1], self._evaluators, "" if after.startswith('"') else '"')
         line = before.rpartition("\n")[2]
         if self._line_names is None or not line.strip() or after.partition("\n")[0].strip():
             return None
@@ -60,6 +68,26 @@ class Completer:
             value = unit.get(field)
             if isinstance(value, dict):
                 yield from value
+
+    def _names_evaluator(self, before: str) -> bool:
+        """Whether the JSON text that begins here is the name of an evaluator: a key among evaluators, or a `type`."""
+        if "evaluators" not in self._field:
+            return False
+        last, parents = "evaluators", [""]
+        for part in _JSON_PART.finditer(before):
+            if part[0] in ("{", "["):
+                parents.append(last)
+            elif part[1] is not None:
+                last = part[1]
+            elif len(parents) > 1:
+                parents.pop()
+        sign = before.rstrip()[-1:]
+        return (sign in ("{", ",") and "evaluators" in parents[-1]) or (sign == ":" and last == "type")
+
+    @cached_property
+    def _evaluators(self) -> list[str]:
+        kinds = self._workspace.registry.kinds
+        return [kind.name for kind in sorted(kinds, key=lambda kind: kind.name not in self._workspace.registry.own)]
 
     @cached_property
     def _files(self) -> list[str]:
@@ -84,6 +112,34 @@ class Completer:
             lists = (unit.get("tools") for unit in self._units)
             return common_first(tool_name(tool) for tools in lists if isinstance(tools, list) for tool in tools)
         return None
+
+
+def read_filter_values(
+    database: Path, runs: Sequence[RunRow], more: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> dict[str, Sequence[str]]:
+    """The values that a filter of runs completes, by what is before the colon, and more."""
+    with Reader(database) as reader:
+        evaluators = list(dict.fromkeys(key for run in runs for key, _ in reader.score_keys(run)))
+        categories = sorted({str(one) for run in runs for one in reader.totals_by(run.id, "category") if one})
+    targets = dict.fromkeys(
+        name for run in runs for target in run.targets for name in (target, target.rpartition("/")[2])
+    )
+    return {
+        **more,
+        "status": list(get_args(AnswerStatus)),
+        "category": categories,
+        "target": list(targets),
+        "prompt": list(dict.fromkeys(prompt for run in runs for prompt in run.prompts if prompt)),
+        "evaluator": evaluators,
+        "failed": evaluators,
+        "label": ["good", "bad"],
+    }
+
+
+def item_filter_values(items: Sequence[Any]) -> dict[str, list[str]]:
+    """The values that a filter of items completes, by what is before the colon."""
+    categories = common_first(unit.get("category") for unit in items if isinstance(unit, dict))
+    return {"category": categories, "tag": known_tags(items), "status": list(get_args(AnswerStatus))}
 
 
 def known_tags(units: Iterable[Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,6 +38,7 @@ from tui_evals.store.records import RunRow
 from tui_evals.text.measures import counted
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.answer_context import answer_as_text
+from tui_evals.tui.completion import read_filter_values
 from tui_evals.tui.messages import CompareColumns, FightBattle, OpenRun, ShowPane
 from tui_evals.tui.pane import FeatureScreen
 from tui_evals.tui.rows import LazyRows, Piece, Row, Rows, Style, fit, paragraph, row, tone_style, wrapped
@@ -744,7 +746,8 @@ class MatrixScreen(FeatureScreen):
 
     def do_filter(self) -> None:
         self._text_before = self._wanted.text
-        self.entry.begin(self._text_before)
+        runs = () if self._run is None else (self._run,)
+        self.entry.begin(self._text_before, partial(read_filter_values, self.database, runs))
 
     def do_read(self) -> None:
         try:

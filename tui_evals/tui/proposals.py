@@ -43,6 +43,7 @@ from tui_evals.targets.permissions import NotApproved, Permission
 from tui_evals.text.measures import counted, money
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import Where, bindings
+from tui_evals.tui.completion import Completer
 from tui_evals.tui.desk import Desk
 from tui_evals.tui.latest_statuses import runs_of
 from tui_evals.tui.messages import Severity, StateChanged
@@ -300,7 +301,8 @@ class ProposalsScreen(FeatureScreen):
         proposal = self.queue[number]
         paths = {text_label(path): path for path, _ in item_texts(proposal.item)}
         values = {text_label(path): text for path, text in item_texts(proposal.item)}
-        form = Form("edit the proposal", [Field(name) for name in paths], values, keeps=True, check=_faults(values))
+        fields, complete = [Field(name) for name in paths], Completer(self.desk.workspace, "prompt")
+        form = Form("edit the proposal", fields, values, keeps=True, check=_faults(values), complete=complete)
         entered = await self.app.push_screen_wait(form)
         if entered is None or number >= len(self.queue) or self.queue[number] is not proposal:
             return

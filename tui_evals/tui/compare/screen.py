@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,6 +38,7 @@ from tui_evals.tui.compare.rows import (
     read_runs,
     waiting_lines,
 )
+from tui_evals.tui.completion import read_filter_values
 from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.pane import FeatureScreen
 from tui_evals.tui.rows import Rows, paragraph
@@ -372,7 +374,9 @@ class CompareScreen(FeatureScreen):
 
     def do_filter(self) -> None:
         self._words_before = self.list.words
-        self.entry.begin(self.list.words)
+        runs = [] if self.comparison is None else [side.run for side in self.comparison.sides]
+        values = partial(read_filter_values, self.database, runs, {"kind": KINDS})
+        self.entry.begin(self.list.words, values)
 
     def do_next_broken(self) -> None:
         self.list.to_kind("broken", 1)

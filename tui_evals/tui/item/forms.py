@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_evals.datasets.attachments import attachable_files, describe_file, has_media_name
 from tui_evals.datasets.fields import place_of, value_at, with_value
@@ -16,11 +16,15 @@ from tui_evals.datasets.paths import CannotEdit, Path, get_at, path_text, same_d
 from tui_evals.present.figures import file_size
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
+from tui_evals.tui.completion import Completer
 from tui_evals.tui.item.field_edit import parts_at
 from tui_evals.tui.item.rows import kind_of
 from tui_evals.tui.pane import Pane
 from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tui_evals.tui.widgets.form import Field
 
 _ASKED = ("tool_results", "attachments", "response_format")
 """Fields that offer what there is already: calls of a run, files, the answer on screen."""
@@ -52,10 +56,9 @@ async def edit_in_form(pane: Pane, field: str) -> None:
 async def edit_part(pane: Pane, field: str, number: int) -> None:
     """Write a part of a field in its form."""
     from tui_evals.tui.model_form import entry_field
-    from tui_evals.tui.widgets.form import ask_value
 
     part = parts_at(pane.workspace, field)[number]
-    value = await ask_value(pane.app, entry_field(field, part.label, part.value), part.value)
+    value = await _ask(pane, entry_field(field, part.label, part.value), part.value)
     if value is not None:
         _put(pane, field, part.place, part.value, value)
 
@@ -63,10 +66,10 @@ async def edit_part(pane: Pane, field: str, number: int) -> None:
 async def add_tool(pane: Pane, field: str, number: int) -> bool:
     """Add a tool at a position once its form is taken; False when nothing was written."""
     from tui_evals.tui.model_form import TOOL
-    from tui_evals.tui.widgets.form import Field, ask_value
+    from tui_evals.tui.widgets.form import Field
 
     before = value_at(pane.workspace.data, pane.workspace.where, field)
-    tool = await ask_value(pane.app, Field("new tool", "object", shape=TOOL), {})
+    tool = await _ask(pane, Field("new tool", "object", shape=TOOL), {})
     if tool is not None:
         _put(pane, field, (), before, [*(before or ())[:number], tool, *(before or ())[number:]])
     return tool is not None
@@ -94,15 +97,21 @@ def _put(pane: Pane, field: str, part: Path, before: Any, value: Any) -> None:
 async def _ask_value(pane: Pane, field: str, before: Any) -> Any:
     # Imported when a form is wanted, because models would hold up the first picture.
     from tui_evals.tui.model_form import dataset_field
+
+    return await _ask(pane, dataset_field(field, pane.workspace.where, before), before)
+
+
+async def _ask(pane: Pane, one: Field, before: Any) -> Any:
+    """Write a value in a form or a box, where the names of the dataset are completed."""
     from tui_evals.tui.widgets.form import ask_value
 
-    return await ask_value(pane.app, dataset_field(field, pane.workspace.where, before), before)
+    return await ask_value(pane.app, one, before, Completer(pane.workspace, one.name))
 
 
 async def _ask_format(pane: Pane, before: Any) -> Any:
     """Choose text, JSON, or a schema: written field by field, or made of the answer on screen."""
     from tui_evals.tui.model_form import SCHEMA, schema_made
-    from tui_evals.tui.widgets.form import Field, ask_value
+    from tui_evals.tui.widgets.form import Field
 
     made = schema_made(await asyncio.to_thread(_text_on_screen, pane))
     entries = [
@@ -118,7 +127,7 @@ async def _ask_format(pane: Pane, before: Any) -> Any:
     if chosen != "schema":
         return chosen
     schema = before if isinstance(before, dict) else {}
-    return await ask_value(pane.app, Field("response_format", "object", shape=SCHEMA), schema)
+    return await _ask(pane, Field("response_format", "object", shape=SCHEMA), schema)
 
 
 def _text_on_screen(pane: Pane) -> str:
@@ -139,13 +148,12 @@ def _text_on_screen(pane: Pane) -> str:
 
 async def _ask_results(pane: Pane, before: Any) -> Any:
     from tui_evals.tui.model_form import dataset_field
-    from tui_evals.tui.widgets.form import ask_value
 
     starts = [*await asyncio.to_thread(_recorded_results, pane), *_templates(pane.workspace)]
     one = dataset_field("tool_results", pane.workspace.where, before)
     assert one.rows is not None
     about = "What the tools give, written beforehand. The first that fits a call answers it."
-    return await ask_value(pane.app, replace(one, about=about, rows=one.rows.starting_with(starts)), before)
+    return await _ask(pane, replace(one, about=about, rows=one.rows.starting_with(starts)), before)
 
 
 def _recorded_results(pane: Pane) -> list[Any]:

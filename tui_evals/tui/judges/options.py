@@ -40,6 +40,7 @@ from tui_evals.tui.model_form import (
 )
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
+from tui_evals.tui.widgets.finding import Complete
 from tui_evals.tui.widgets.form import Field, Form, ListShape, Start, Values, data_field
 from tui_evals.tui.workspace import Workspace
 
@@ -78,6 +79,7 @@ async def ask_options(
     done: str,
     recorded: RecordedScores | None = None,
     sample: str = "",
+    complete: Complete | None = None,
 ) -> dict[str, Any] | None:
     """Options as they come out of the form, with how many recorded answers pass; None when it is cancelled."""
     kind, before = registry.find(entry.evaluator), entry.options
@@ -103,6 +105,7 @@ async def ask_options(
         says=evaluator_summary(kind),
         keeps=True,
         note=note,
+        complete=complete,
     )
     entered = await app.push_screen_wait(form)
     return None if entered is None else file_options(options, before, entered)

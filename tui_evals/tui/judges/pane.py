@@ -13,6 +13,7 @@ from tui_evals.datasets.paths import CannotEdit, Data, Path, same_data
 from tui_evals.datasets.resolve import SYSTEM_DEFAULTS, EffectiveEvaluator
 from tui_evals.datasets.steps import DEFAULTS, add_evaluator, remove_evaluator, toggle_mode, write_options
 from tui_evals.tui.actions import bindings
+from tui_evals.tui.completion import Completer
 from tui_evals.tui.editing import step_to_neighbour
 from tui_evals.tui.judges.rows import JudgesHere, judge_rows, judges_here
 from tui_evals.tui.messages import ItemShown, Place, TryRule
@@ -211,8 +212,8 @@ class JudgesPane(Pane):
         key = free_key(name, {entry.key for entry in here.entries} | here.own)
         options: Mapping[str, Any] | None = {**({"type": name} if key != name else {}), **written}
         if faults(registry.find(name), options or {}):
-            entry, sample = EffectiveEvaluator(key, options or {}, "item"), await self._sample()
-            options = await ask_options(self.app, entry, registry, "add it", self._recorded, sample)
+            entry = EffectiveEvaluator(key, options or {}, "item")
+            options = await ask_options(self.app, entry, registry, "add it", *await self._helps())
         if options is None:
             self.say(f"{name} was not added")
         elif self._apply(lambda data: add_evaluator(data, here.place, key, options), f"adding {key}", key):
@@ -233,8 +234,8 @@ class JudgesPane(Pane):
             return
         from tui_evals.tui.judges.options import ask_options
 
-        registry, sample = self.workspace.registry, await self._sample()
-        options = await ask_options(self.app, entry, registry, "take these options", self._recorded, sample)
+        registry = self.workspace.registry
+        options = await ask_options(self.app, entry, registry, "take these options", *await self._helps())
         if options is None or (same_data(options, dict(entry.options)) and entry.key not in here.broken):
             return
         if self._apply(lambda data: write_options(data, here.place, entry.key, options), f"options of {entry.key}"):
@@ -242,12 +243,14 @@ class JudgesPane(Pane):
             whose = "the system default" if entry.origin == "system" else "the dataset's"
             self.say(f"{entry.key} now overrides {whose} here" if inherited else f"{entry.key} has other options now")
 
-    async def _sample(self) -> str:
-        """The answer on screen, of which a schema can be made."""
+    async def _helps(self) -> tuple[RecordedScores | None, str, Completer]:
+        """What helps to write options: recorded scores, the answer on screen for a schema, and names to complete."""
         from tui_evals.tui.judges.options import current_place, sample_answer
 
         here = current_place(self.workspace, self.watching)
-        return await asyncio.to_thread(sample_answer, here) if here.answer is not None or here.where else ""
+        shown = here.answer is not None or here.where
+        sample = await asyncio.to_thread(sample_answer, here) if shown else ""
+        return self._recorded, sample, Completer(self.workspace, "evaluators")
 
     async def do_try(self) -> None:
         from tui_evals.tui.judges.options import trial_of

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import get_args
 
 from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import BARS
@@ -12,8 +10,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.present.columns import GAP
 from tui_evals.present.figures import distribution
 from tui_evals.present.status import result_look
-from tui_evals.store.reader import Reader
-from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow, ScoreRecord
+from tui_evals.store.records import AnswerRow, ScoreRecord
 from tui_evals.store.rows import EvaluatorMean, ScoreSpread
 from tui_evals.text.measures import parse_measure, plain_number, score_figures
 from tui_evals.text.safe import safe_line
@@ -23,23 +20,6 @@ from tui_evals.tui.rows import Piece, Row, fit, tone_style
 
 _NAME = 40
 _WHOLE_POINT = 0.005
-
-
-def read_filter_values(database: Path, run: RunRow) -> dict[str, list[str]]:
-    """The values that a filter of a run completes, by what is before the colon."""
-    with Reader(database) as reader:
-        evaluators = [key for key, _ in reader.score_keys(run)]
-        categories = sorted(str(one) for one in reader.totals_by(run.id, "category") if one)
-    targets = dict.fromkeys(name for target in run.targets for name in (target, target.rpartition("/")[2]))
-    return {
-        "status": list(get_args(AnswerStatus)),
-        "category": categories,
-        "target": list(targets),
-        "prompt": [prompt for prompt in run.prompts if prompt],
-        "evaluator": evaluators,
-        "failed": evaluators,
-        "label": ["good", "bad"],
-    }
 
 
 @dataclass(frozen=True, slots=True)

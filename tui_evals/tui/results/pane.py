@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
@@ -16,12 +16,11 @@ from tui_evals.present.runs import Column, column_names
 from tui_evals.present.status import OVER
 from tui_evals.project_files import resolved
 from tui_evals.store.baselines import dataset_key
-from tui_evals.store.database import StoreError
-from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.store.records import AnswerRow
 from tui_evals.tui.actions import bindings
 from tui_evals.tui.answer_actions import copy_menu, give_verdict, go_to_item
+from tui_evals.tui.completion import read_filter_values
 from tui_evals.tui.messages import FightBattle, KeepRule, ShowMatrix, ShowPane, ShowTrend, WriteCheck
-from tui_evals.tui.results.columns import read_filter_values
 from tui_evals.tui.results.failure_view import ClusterKey
 from tui_evals.tui.results.rows import column_at
 from tui_evals.tui.results.table import PLAN, ResultsTable, SortColumn, order_after_choice, sort_columns
@@ -96,13 +95,9 @@ class ResultsPane(ResultsTable):
 
     def do_filter(self) -> None:
         self._before_typing = (self.watching.order.text, self.watching.answer)
-        self._filter.begin(self.watching.order.text)
-        if self.watching.run is not None:
-            self._later(self._offer_values(self.watching.run), "reading what a filter completes")
-
-    async def _offer_values(self, run: RunRow) -> None:
-        with suppress(StoreError):  # without values nothing is completed
-            self._filter.offer(await asyncio.to_thread(read_filter_values, self.watching.database, run))
+        run = self.watching.run
+        values = None if run is None else partial(read_filter_values, self.watching.database, (run,))
+        self._filter.begin(self.watching.order.text, values)
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
         event.stop()

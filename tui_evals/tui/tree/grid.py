@@ -290,15 +290,16 @@ class GridScreen(FeatureScreen):
         if place is None:
             return
         text, column = cell_text(self._space.items[place], self._current), self._current
+        tags = column.kind == "tags"
+        complete = complete_list(known_tags(self._space.items)) if tags else Completer(self._space, column.name)
         if "\n" in text or "\t" in text:
             title = f"{column.name} of {self._space.name_of(place)}"
-            after = await self.app.push_screen_wait(AskLong(title, text, check=lambda text: None, lines=True))
+            box = AskLong(title, text, check=lambda text: None, lines=True, complete=complete)
+            after = await self.app.push_screen_wait(box)
             if after is not None:
                 self._set({place: {column: after}}, f"edit {column.name}")
             return
         self._editing = place
-        tags = column.kind == "tags"
-        complete = complete_list(known_tags(self._space.items)) if tags else Completer(self._space, column.name)
         self._input.suggester = CompletionSuggester(complete)
         self._input.value = spelled(text)
         self._input.cursor_position = len(self._input.value)

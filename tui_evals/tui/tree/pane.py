@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from tui_evals.datasets.steps import item_tags, set_on_items, tag_items
 from tui_evals.text.safe import safe_line
 from tui_evals.tui import editing
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.completion import known_tags
+from tui_evals.tui.completion import item_filter_values, known_tags
 from tui_evals.tui.editing import copy_menu, copyable_values, edit_whole_items
 from tui_evals.tui.messages import OpenDataset, Place, ShowGrid, ShowPane, WritePrompt
 from tui_evals.tui.pane import Pane
@@ -155,8 +156,8 @@ class FoldingTree(TreeView):
 
     async def do_filter(self) -> None:
         self._came_from = self.workspace.where
-        self._filter.begin(self._shape.words)
         shape, items = self._shape, self.workspace.items
+        self._filter.begin(shape.words, partial(item_filter_values, items))
         await asyncio.to_thread(shape.searched.of_all, items)
         await asyncio.to_thread(shape.item_keys.of_all, items)
 

@@ -259,6 +259,7 @@ class AskLong(Dialog[str]):
         lines: bool = False,
         json: bool = False,
         saving: bool = False,
+        complete: Complete | None = None,
     ) -> None:
         """With `saving` ctrl+s also takes the form that this box was opened from, which reads `saves`."""
         enter = "enter adds a line" if lines else "enter takes it"
@@ -266,7 +267,7 @@ class AskLong(Dialog[str]):
         self.saves = False
         self._value = value if lines else safe_line(value)
         self._box = EditArea(spelled(self._value), one_line=not lines, spells=True)
-        self._box.json = json
+        self._box.json, self._box.complete = json, complete
         self._check = check
 
     def body(self) -> list[Widget]:
@@ -278,8 +279,17 @@ class AskLong(Dialog[str]):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        problem = self._check(unspelled(self._box.text))
-        self.say(problem or self._help, wrong=problem is not None)
+        self._hint()
+
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
+        self._hint()
+
+    def _hint(self) -> None:
+        """Show what completes the text, else what is wrong with it."""
+        found = self._box.completion
+        problem = None if found is not None else self._check(unspelled(self._box.text))
+        self.say(found.words if found is not None else problem or self._help, wrong=problem is not None)
 
     def action_line(self) -> None:
         """Begin a new line; a sentence has none and is taken."""

@@ -110,9 +110,8 @@ class FieldBox(Vertical):
         self._hint.display = bool(hint)
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        """Complete what is at the cursor now."""
+        """Say what completes the text at the cursor."""
         event.stop()
-        self.area.update_suggestion()
         self._hint_at_cursor()
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:

@@ -17,7 +17,8 @@ from tui_evals.text import strictjson
 from tui_evals.text.safe import safe, safe_line
 from tui_evals.tui.rows import Row, fit, row, wrapped
 from tui_evals.tui.widgets.dialogs import Ask, AskLong, Dialog, Entry, Menu, unread_menu
-from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
+from tui_evals.tui.widgets.finding import Complete
+from tui_evals.tui.widgets.inputs import HOLDS_KEYS, CompletionSuggester, LineInput, give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 Kind = Literal[
@@ -132,6 +133,7 @@ class Form(Dialog[dict[str, Any]]):
         leave: str = "",
         note: Callable[[str, Values], str] = lambda name, values: "",
         writes: bool = False,
+        complete: Complete | None = None,
     ) -> None:
         """`note` is what there is to say of a field with these values, also while it is typed.
 
@@ -152,13 +154,16 @@ class Form(Dialog[dict[str, Any]]):
         """What a row says that leaves it, where there is one."""
         self._note = note
         self._writes = writes
+        self._complete = complete
+        """What completes the texts that are typed."""
         self._editing: Field | None = None
 
     def body(self) -> list[Widget]:
         """The fields, and a line to type in while one is edited."""
         self._lines = Lines(id="fields", classes="tall")
         self._lines.show(self._rows)
-        self._input = LineInput(id="line", classes=HOLDS_KEYS, select_on_focus=False)
+        suggester = None if self._complete is None else CompletionSuggester(self._complete)
+        self._input = LineInput(id="line", classes=HOLDS_KEYS, select_on_focus=False, suggester=suggester)
         self._input.display = False
         return [self._lines, self._input]
 
@@ -278,7 +283,7 @@ class Form(Dialog[dict[str, Any]]):
             if values is not None:
                 self._set(one, shape.written(before, values))
 
-        self.app.push_screen(object_form(one.name, shape, before), filled)
+        self.app.push_screen(object_form(one.name, shape, before, complete=self._complete), filled)
 
     def _list(self, one: Field, rows: ListShape, value: Any) -> None:
         """Write the entries of a list or a mapping one by one."""
@@ -287,7 +292,8 @@ class Form(Dialog[dict[str, Any]]):
             if entries is not None:
                 self._set(one, entries if rows.named else list(entries.values()))
 
-        self.app.push_screen(ListForm(one.name, rows, value or (), says=one.about), listed)
+        form = ListForm(one.name, rows, value or (), says=one.about, complete=self._complete)
+        self.app.push_screen(form, listed)
 
     def _offer_made(self, one: Field, name: str, value: Any) -> None:
         """Offer a value that can be made of what is there, next to writing one."""
@@ -317,7 +323,7 @@ class Form(Dialog[dict[str, Any]]):
             if box.saves and self._keeps:
                 self.action_take()
 
-        box = value_box(one, text + more, saving=self._keeps)
+        box = value_box(one, text + more, saving=self._keeps, complete=self._complete)
         self.app.push_screen(box, written)
 
     def action_line(self) -> None:
@@ -419,20 +425,20 @@ class Form(Dialog[dict[str, Any]]):
             self.dismiss(None)
 
 
-def object_form(title: str, shape: Shape, before: Values, done: str = "take it") -> Form:
+def object_form(title: str, shape: Shape, before: Values, complete: Complete | None = None) -> Form:
     """The form of an object; its answer are the values by their names, which `shape.written` makes an object of."""
     return Form(
         title,
         shape.fields(before),
         shape.values(before),
         check=lambda values: shape.faults(shape.written(before, values)),
-        done=done,
         keeps=True,
         writes=not before,
+        complete=complete,
     )
 
 
-def value_box(one: Field, text: str, *, saving: bool = False) -> AskLong:
+def value_box(one: Field, text: str, *, saving: bool = False, complete: Complete | None = None) -> AskLong:
     """A box for a value that is written in lines, as JSON, or as a text of several lines."""
     return AskLong(
         f"{one.name}{_IN_LINES.get(one.kind, '')}",
@@ -441,18 +447,21 @@ def value_box(one: Field, text: str, *, saving: bool = False) -> AskLong:
         lines=True,
         json=one.kind == "json",
         saving=saving,
+        complete=complete,
     )
 
 
-async def ask_value(app: App[Any], one: Field, before: Any) -> Any:
+async def ask_value(app: App[Any], one: Field, before: Any, complete: Complete | None = None) -> Any:
     """A value written in the way of its kind, in a form or a box of its own; None when nothing was written."""
     if one.kind == "object" and one.shape is not None:
-        values = await app.push_screen_wait(object_form(one.name, one.shape, before or {}))
+        values = await app.push_screen_wait(object_form(one.name, one.shape, before or {}, complete))
         return None if values is None else one.shape.written(before or {}, values)
     if one.kind == "rows" and one.rows is not None:
-        entries = await app.push_screen_wait(ListForm(one.name, one.rows, before or (), says=one.about))
+        form = ListForm(one.name, one.rows, before or (), says=one.about, complete=complete)
+        entries = await app.push_screen_wait(form)
         return entries if entries is None or one.rows.named else list(entries.values())
-    text = await app.push_screen_wait(value_box(one, "" if before is None else written_value(one.kind, before)))
+    written = "" if before is None else written_value(one.kind, before)
+    text = await app.push_screen_wait(value_box(one, written, complete=complete))
     return None if text is None else read_value(one.kind, text)[0]
 
 
@@ -472,9 +481,16 @@ class ListForm(Form):
     ]
 
     def __init__(
-        self, title: str, rows: ListShape, entries: Mapping[str, Any] | Sequence[Any], *, says: str = ""
+        self,
+        title: str,
+        rows: ListShape,
+        entries: Mapping[str, Any] | Sequence[Any],
+        *,
+        says: str = "",
+        complete: Complete | None = None,
     ) -> None:
-        super().__init__(title, (), {}, done="take these", says=says, keeps=True, check=self._faults)
+        done = "take these"
+        super().__init__(title, (), {}, done=done, says=says, keeps=True, check=self._faults, complete=complete)
         naming = "c name · " if rows.named else ""
         self._help = f"enter edits · a adds · D deletes · {naming}J K move · v JSON · esc or ctrl+s takes"
         self._shape = rows

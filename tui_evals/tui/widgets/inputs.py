@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import ClassVar, Literal, get_args
 
 from rich.text import Text
@@ -19,6 +21,7 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
+from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FILTER_KEYS, SHOWN_WORDS, FilterError, parse_filter
 from tui_evals.text.safe import changes_of, safe, safe_line, spelled, without_sequences
 from tui_evals.tui.messages import StatusMessage
@@ -167,6 +170,10 @@ class EditArea(TextArea):
         self.completion = found
         self.suggestion = found.rest if found is not None else ""
 
+    def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
+        """Complete what is at the cursor now, before the owner hears of it."""
+        self.update_suggestion()
+
     def action_cursor_right(self, select: bool = False) -> None:
         """Take what completes the text, or move."""
         found = None if select else self.completion
@@ -294,6 +301,10 @@ def _last_term(text: str) -> tuple[str, str | None, str]:
     return name, begun + quoted if colon else None, quote
 
 
+ReadValues = Callable[[], Mapping[str, Sequence[str]]]
+"""Reads the values that a filter completes, by what is before the colon."""
+
+
 class FilterLine(Vertical):
     """Hidden until you type; what is typed is told where it can be read, and given with enter."""
 
@@ -328,17 +339,19 @@ class FilterLine(Vertical):
         self._input = LineInput(id="filter", classes=HOLDS_KEYS, select_on_focus=False, suggester=self._suggester)
         yield from (self._hint, self._input)
 
-    def offer(self, values: Mapping[str, Sequence[str]]) -> None:
-        """Complete these values, by what is before the colon; the right arrow takes what is completed."""
-        self._suggester.values = values
-
-    def begin(self, text: str) -> None:
-        """Type, from a filter on that holds already."""
+    def begin(self, text: str, values: ReadValues | None = None) -> None:
+        """Type, from a filter on that holds already; `values` reads in a thread what the right arrow completes."""
+        if values is not None:
+            self.run_worker(self._offer(values), group="values", name="filter values", exit_on_error=False)
         self._input.value = safe_line(text)
         self._input.select_all()
         self._say(None)
         self.display = True
         give_keys(self._input)
+
+    async def _offer(self, values: ReadValues) -> None:
+        with suppress(StoreError):  # without values nothing is completed
+            self._suggester.values = await asyncio.to_thread(values)
 
     def focus_line(self) -> None:
         give_keys(self._input)
