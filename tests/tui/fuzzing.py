@@ -384,12 +384,11 @@ class Fuzzing:
             what = f"{window.name} did not show what it had before it was killed:\n" + "\n".join(rows)
             self._until(what, lambda: self._shows_rows(window, rows))
 
-    @staticmethod
-    def _takes_up(window: Window) -> bool:
+    def _takes_up(self, window: Window) -> bool:
         window.read(0.3)
         if "were kept" in window.terminal.rows.screen and "take them up" in window.terminal.rows.screen:
             window.press("\r", 0.3)
-        return bool(window.tree) and "recovered" in window.lines[-2]
+        return bool(window.tree) and self._draft_names() == self._draft_names(living=True)
 
     def _settle(self) -> None:
         """Both save until the file holds all, both screens show it, and no draft of them is left."""

@@ -5,10 +5,13 @@ import signal
 
 import pytest
 
+from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing, changed_names
+from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
 
 SIZES = ((80, 24), (160, 45))
 ITEMS = [{"testId": "A-1", "prompt": "first"}, {"testId": "A-2", "prompt": "second"}]
@@ -91,6 +94,23 @@ def test_two_workbenches_on_one_file_tell_each_other_and_lose_nothing_when_both_
     prompts = [item["prompt"] for item in json.loads(file.read_text())["items"]]
     assert prompts == ["first from one", "second from two"] and not drafts(folder)
     assert not list((folder / ".evals" / "sessions").glob("*.lock"))
+
+
+async def test_of_several_datasets_with_kept_edits_the_one_that_was_opened_is_shown_in_the_end(file):
+    other = file.parent / "other.json"
+    other.write_text(file.read_text())
+    with Writer(open_store(file.parent / ".evals" / "evals.db")) as writer:
+        for one in (other, file):
+            edited = Editing(load(one))
+            edited.apply({**edited.data, "items": [*ITEMS, {"prompt": f"kept of {one.stem}"}]}, "edit")
+            writer.draft_put(f"{one}\tan-ended-session", edited.document.digest, edited.draft())
+    async with at_the_workbench(file.parent, dataset=file.name) as person:
+        await person.sees("unsaved edits of other.json were kept")
+        await person.press("enter")
+        await person.sees("unsaved edits of data.json were kept")
+        await person.press("enter")
+        await person.sees("kept of data")
+        assert "data.json 3 items" in person.screen()
 
 
 def test_recovered_edits_are_merged_with_those_made_since(file):

@@ -153,10 +153,16 @@ def _left_behind(reader: Reader) -> list[str]:
 
 
 async def offer_drafts(desk: Desk) -> None:
-    """Offer the edits of each session that ended without saving, one at a time, without interrupting typing."""
+    """Offer the edits of each session that ended without saving, one at a time, without interrupting typing.
+
+    Those of the open dataset come last, because what is taken up is shown.
+    """
     reader = desk.watching.reader
     names = frozenset(_left_behind(reader))
-    for draft in [one for one in reader.drafts() if one.file in names] if names else ():
+    opened = desk.workspace.editing
+    drafts = [one for one in reader.drafts() if one.file in names] if names else []
+    drafts.sort(key=lambda draft: opened is not None and _parts(draft.file)[0] == opened.document.file)
+    for draft in drafts:
         if desk.writing:
             name = _parts(draft.file)[0].name
             desk.tell(f"unsaved edits of {name} were kept; they are offered once this is done", "warn")
