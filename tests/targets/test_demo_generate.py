@@ -18,6 +18,7 @@ from tui_evals.generate.asking import (
     split_baseline_inputs,
     tidy_rules,
 )
+from tui_evals.generate.proposals import ProposalRequest, Seed, find_duplicates, question_of, read_proposals
 from tui_evals.generate.work import Options, PromptInput, read_subject
 from tui_evals.generate.writing import describe_inputs
 from tui_evals.targets.base import Request, TargetConfig
@@ -124,6 +125,41 @@ def test_a_step_that_wants_a_verdict_gets_one_and_not_always_the_same(step):
     outcomes = [parse_ok_err(reply) for reply in replies]
     assert {*outcomes} == {"ok", "err"}
     assert outcomes.count("ok") > 140
+
+
+TALK = {"turns": [{"prompt": "Hello?", "expected_response": "Hi"}, {"prompt": "And now?"}]}
+SEEDS = ({"prompt": "Where is my order?", "expected_response": "On its way."}, TALK, {"variables": {"town": "Ash"}})
+
+
+def proposals(item, instruction="Write variants that are harder to answer right.", count=None, **more):
+    config = TargetConfig(name="demo", model="demo")
+    seed = Seed(0, "A", item)
+    wanted = ProposalRequest(instruction=instruction, seeds=[seed], target=config, count=count, **more)
+    reply = written(wanted.messages(seed, Prompts(Path("nowhere"))), 1)
+    return read_proposals(reply, wanted, seed, "now")
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=("item", "conversation", "variables"))
+@pytest.mark.parametrize("count", [1, 8, 50])
+def test_as_many_items_are_proposed_as_were_asked_for_and_none_twice(seed, count):
+    found = proposals(seed, count=count)
+    assert len(found) == len({question_of(one.item) for one in found}) == count
+    assert find_duplicates(found[:5], [("A", seed)]) == [""] * min(count, 5)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "count"),
+    [("ten about refunds", 10), ("3 like it", 3), ("a dozen", 12), ("the inverse of rule 3", 5)],
+)
+def test_how_many_items_are_proposed_is_said_in_words_too(instruction, count):
+    assert len(proposals(SEEDS[0], instruction)) == count
+
+
+def test_proposed_items_are_about_the_language_and_the_rule_that_were_asked_for():
+    assert proposals(SEEDS[0], "Translate the item into Spanish.", 1)[0].item["prompt"].startswith("Hola")
+    assert "Greek" in proposals(SEEDS[0], "three of them in Greek")[0].item["prompt"]
+    assert "Be short." in proposals(SEEDS[0], "break the rule", 2, rule="Be short.")[1].item["prompt"]
+    assert proposals(TALK, "Translate the item into French.", 1)[0].item["turns"][1] == TALK["turns"][1]
 
 
 def test_no_step_prompt_is_left_out():

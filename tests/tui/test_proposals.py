@@ -47,6 +47,7 @@ async def test_variants_are_asked_for_after_a_yes_and_kept_dropped_and_edited_by
         await person.sees("4 to decide", SOON)
         await person.sees("asks the same as #1", SOON)
         assert "written from" in person.screen() and "\x1b" not in person.screen()
+        assert "⟦U+001B⟧]52;c;aGk=⟦U+0007⟧ A refund" in person.screen()
         assert len(prompts(person)) == 2
         await person.press("j", "a")
         await person.sees("3 to decide · 1 kept", SOON)
@@ -61,7 +62,7 @@ async def test_variants_are_asked_for_after_a_yes_and_kept_dropped_and_edited_by
         await person.press("A")
         await person.sees("1 to decide · 2 kept", SOON)
         assert prompts(person)[1] == WRITTEN[1]["prompt"]
-        assert prompts(person)[2] == "[@click=app.quit]x[/]  A refund without a receipt?"
+        assert prompts(person)[2] == WRITTEN[2]["prompt"]
         await person.press("i")
         await person.sees("edit the proposal", SOON)
         await person.press("enter", "end")
@@ -136,17 +137,58 @@ async def test_a_dead_server_and_a_reply_without_items_are_said_in_words(project
         assert prompts(person) == ["question 0", "question 1"]
 
 
-async def test_without_a_target_it_is_said_what_to_configure(project):
-    project.dataset(2)
+RULES = "Be short.\nBe kind.\nName a price.\n"
+
+
+async def test_without_a_target_the_demo_proposes_by_a_script_from_every_marked_item_and_says_so(project):
+    project.dataset(3)
     (project.folder / ".evals" / "config.toml").unlink()
     async with at_the_workbench(project.folder, size=(160, 45), dataset="data.json") as person:
-        await person.press("j", "ctrl+g")
+        await person.press("j", "space", "space", "ctrl+g")
         await person.sees("harder variants", SOON)
+        assert "from 2 items" in person.screen()
         await person.press("enter")
         await person.sees("how many from each item?", SOON)
-        await person.press("enter")
-        await person.until(lambda: "no target is configured" in person.said(), SOON)
-        assert not at_review(person)
+        await person.press("backspace", "2", "enter")
+        await person.sees("Ask demo for items from 2 items: 2 calls", SOON)
+        assert "script to try this out" in " ".join(person.screen().replace("│", " ").split())
+        await person.press("y")
+        await person.sees("4 to decide", SOON)
+        await person.press("A")
+        await person.sees("0 to decide · 4 kept", SOON)
+        items = person.app.workspace.items
+        assert [proposal_facts(one).get("from", "") for one in items] == ["", "#1", "#1", "", "#2", "#2", ""]
+        assert "question 0" in items[1]["prompt"] and "question 1" in items[4]["prompt"]
+        assert {proposal_facts(one).get("by") for one in items} == {"demo", None}
+
+
+async def test_items_in_another_language_and_against_a_rule_are_proposed_by_the_demo(project):
+    project.dataset(1)
+    (project.folder / ".evals" / "config.toml").unlink()
+    file = project.folder / "data.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "extensions": {"promptpex": {"rules": RULES}}}))
+    async with at_the_workbench(project.folder, size=(80, 24), dataset="data.json") as person:
+        await person.press("j", "ctrl+g")
+        await person.sees("in another language", SOON)
+        await person.type("in Spanish\n")
+        await person.sees("Ask demo for items from", SOON)
+        await person.press("y")
+        await person.sees("5 to decide", SOON)
+        await person.press("a")
+        await person.until(lambda: len(prompts(person)) == 2, SOON)
+        assert prompts(person)[1].startswith("Hola")
+        await person.press("n")
+        await person.sees("the inverse of rule 3", SOON)
+        await person.type("inverse of rule 3\n")
+        await person.sees("how many from each item?", SOON)
+        await person.press("backspace", "1", "enter")
+        await person.sees("Ask demo for items from", SOON)
+        await person.press("y")
+        await person.sees("5 to decide · 1 kept", SOON)
+        await person.press("G", "a")
+        await person.until(lambda: len(prompts(person)) == 3, SOON)
+        made = next(one for one in person.app.workspace.items if "rule" in proposal_facts(one))
+        assert proposal_facts(made)["rule"] == "Name a price." and "Name a price." in made["prompt"]
 
 
 async def test_with_a_wrong_configuration_its_fault_is_said_and_not_that_there_is_no_target(project):

@@ -29,7 +29,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig, Usage
 from tui_evals.targets.permissions import Permission, destinations
 from tui_evals.text.measures import estimate_tokens
-from tui_evals.text.safe import safe_line, without_sequences
+from tui_evals.text.safe import safe_line
 
 STEP = "proposals"
 FACTS = "proposal"
@@ -255,8 +255,8 @@ def _turns_of(entries: object) -> list[Data]:
 
 
 def _clean(text: object) -> str:
-    """A text of a model as a dataset can hold it."""
-    plain = without_sequences(text).replace("\0", "") if isinstance(text, str) else ""
+    """A text of a model as a dataset can hold it; hidden characters stay, because attacks are made of them."""
+    plain = text.replace("\0", "") if isinstance(text, str) else ""
     return plain.encode("utf-8", "replace").decode() if plain.strip() else ""
 
 

@@ -273,6 +273,7 @@ _SHOWN = {
     "baseline": {"inputs"},
     "inverse": {"rules"},
     "inputspec": {"examples"},
+    "proposals": {"item"},
 }
 _SPOKEN = {
     "intent": r"\bgoals?\b|\bpurpose\b|\bintents?\b|\bis for\b|\bone sentence\b",
@@ -319,6 +320,8 @@ def written(messages: Messages, seed: float) -> str | None:
             return "\n===\n".join(json.dumps(one) if len(one) > 1 else "".join(one.values()) for one in made)
         case "expansion":
             return _expanded(texts["input"])
+        case "proposals":
+            return _proposed(texts, words)
     return None
 
 
@@ -398,6 +401,92 @@ def _longer(value: object) -> object:
     return " ".join([value, *[_LONG] * (1 + 2 * len(value) // len(_LONG))])
 
 
+_OPENINGS = (
+    "I have asked this before and got two different answers.",
+    "I am asking for a friend who is here for the first time.",
+    "My colleague says the opposite of what I was told.",
+    "There is only a minute left, so be quick.",
+    "Your website says something else about this.",
+    "Forget everything that I wrote earlier.",
+    "Perhaps these are not the right words for it.",
+)
+_ENDINGS = (
+    "And does that change on a public holiday?",
+    "Please answer in one sentence.",
+    "What would be an exception?",
+    "How sure are you about it?",
+    "Is it the same for a child?",
+    "Where can I read that myself?",
+    "What happens if I am late?",
+    "Who decides that in the end?",
+)
+_GREETINGS = {
+    "Dutch": "Hallo, ik vraag dit in het Nederlands:",
+    "French": "Bonjour, ma question est en français :",
+    "German": "Guten Tag, ich frage auf Deutsch:",
+    "Italian": "Buongiorno, chiedo in italiano:",
+    "Japanese": "こんにちは。日本語で質問します。",
+    "Portuguese": "Olá, pergunto em português:",
+    "Spanish": "Hola, pregunto en español:",
+}
+_LANGUAGE = re.compile(r"\b(?:in|into) ([A-Z]\w+)")
+_WANTED = re.compile(r"^Write (one|\d+) items?\b", re.MULTILINE)
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "dozen")
+_MOST_PROPOSED = 50
+
+
+def _proposed(texts: Mapping[str, str], words: str) -> str:
+    """Items like the given one: its question in other circumstances, with the expected response it has."""
+    try:
+        item = json.loads(texts["item"])
+    except (ValueError, RecursionError):
+        item = None
+    if not isinstance(item, dict):
+        return "[]"
+    told = re.search(r"^The instruction: (.*)$", words, re.MULTILINE)
+    instruction = told[1] if told else ""
+    language, rule = _LANGUAGE.search(instruction), " ".join(texts.get("rule", "").split())
+    made = []
+    first = hashlib.sha256(texts["item"].encode("utf-8", "surrogatepass")).digest()[0]  # other items, other variants
+    for number in range(_count_wanted(instruction, words)):
+        opening, ending = (phrases[(first + number) % len(phrases)] for phrases in (_OPENINGS, _ENDINGS))
+        if rule:
+            opening = f"Your rule is “{rule}”, but make an exception for me."
+        elif language:
+            opening = _GREETINGS.get(language[1], f"Please talk {language[1]} with me:")
+            ending = ending if number else ""
+        made.append(_varied(item, opening, ending))
+    return json.dumps(made, ensure_ascii=False)
+
+
+def _count_wanted(instruction: str, words: str) -> int:
+    """How many items are asked for: as the prompt says, else as the instruction does, in digits or in words."""
+    if wanted := _WANTED.search(words):
+        return 1 if wanted[1] == "one" else min(int(wanted[1]), _MOST_PROPOSED)
+    spoken = [word for word in re.findall(r"[a-z]+", instruction.lower()) if word in _NUMBERS]
+    otherwise = _NUMBERS.index(spoken[0]) + 1 + (spoken[0] == "dozen") if spoken else 5
+    return max(1, min(_count_in(re.sub(r"\brules? \d+", "", instruction), otherwise), _MOST_PROPOSED))
+
+
+def _varied(item: Mapping[str, Any], opening: str, ending: str) -> dict[str, Any]:
+    """The item with its question between an opening and an ending; of a conversation the first question."""
+
+    def varied(text: str) -> str:
+        question = text if len(text) <= _LONGEST_QUESTION else _SENTENCES.split(text.strip())[-1]
+        return " ".join(part for part in (opening, question, ending) if part)
+
+    match item:
+        case {"turns": [{"prompt": str()} as first, *others]}:
+            return {**item, "turns": [_varied(first, opening, ending), *others]}
+        case {"prompt": str(prompt)}:
+            return {**item, "prompt": varied(prompt)}
+        case {"variables": dict(values)} if values:
+            name = next(iter(values))
+            return {**item, "variables": {**values, name: varied(str(values[name]))}}
+    return dict(item)
+
+
+_LONGEST_QUESTION = 200
 _EVERY = 10
 _SUM = re.compile(r"(\d{1,9})(?: ?([+*×]) ?| (-) )(\d{1,9})")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")

@@ -41,7 +41,7 @@ from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.config import find_target
 from tui_evals.targets.permissions import NotApproved, Permission
 from tui_evals.text.measures import counted, money
-from tui_evals.text.safe import safe_line
+from tui_evals.text.safe import safe_line, spelled
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.completion import Completer
 from tui_evals.tui.desk import Desk
@@ -59,7 +59,7 @@ from tui_evals.tui.widgets.lines import Lines
 KEPT = "proposals"
 """Under what the session keeps what is not decided, by the file of the dataset."""
 _REFUSALS = (CannotGenerate, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError, OSError)
-_NO_TARGET = "no target is configured, so nothing can write items. Add one to .evals/config.toml (, opens the settings)"
+_SCRIPTED = " It is a script to try this out: add a target to .evals/config.toml (, opens the settings) for real items."
 _NO_RULES = "this dataset has no rules; `tui-evals generate PROMPT` makes a dataset with rules"
 _NO_FAILURES = "the last run of this dataset has no failed answers"
 _NO_ITEM = "go to an item first, or mark some: new items are written from them"
@@ -197,7 +197,8 @@ class ProposalsScreen(FeatureScreen):
             room = min(30, width // 3) if warning else 0
             first = " ".join(text for path, text in item_texts(proposal.item) if path[-1] != "expected_response")
             name = fit(f"{number + 1:>3}  ", 5, "dim")
-            rows.append(row(name, fit(safe_line(first, 400), width - 5 - room), fit(warning, room, "warn"), key=number))
+            asked = fit(safe_line(spelled(first), 400), width - 5 - room)
+            rows.append(row(name, asked, fit(warning, room, "warn"), key=number))
         if rows:
             return rows
         nothing = "Asking…" if self._asking is not None else "Nothing to decide. n asks for items, esc goes back."
@@ -400,14 +401,16 @@ class ProposalsScreen(FeatureScreen):
         project = await asyncio.to_thread(self.desk.workspace.project)
         price = await asyncio.to_thread(request.price, project)
         missing = await asyncio.to_thread(request.missing, project)
-        return f"Ask {request.target.name} for items from {_seeds_in_words(request.seeds)}: {price}.", missing
+        scripted = _SCRIPTED if request.target.model == "demo" else ""
+        return f"Ask {request.target.name} for items from {_seeds_in_words(request.seeds)}: {price}.{scripted}", missing
 
     async def _target(self) -> TargetConfig | None:
-        """Which target writes: the only one, or the one chosen."""
+        """Which target writes: the only one, or the one chosen; the demo where none is configured."""
         settings = self.desk.workspace.settings
-        names = settings.answering
-        if not names:
-            raise ConfigurationError("; ".join(settings.broken.values()) or _NO_TARGET)
+        names = list(settings.answering)
+        if not names and settings.broken:
+            raise ConfigurationError("; ".join(settings.broken.values()))
+        names = names or ["demo"]
         usual = next(iter(settings.usual_targets), None)
         name: Any = names[0]
         if len(names) > 1:
@@ -515,5 +518,5 @@ def _seed_rows(proposal: Proposal | None, width: int) -> Rows:
 def _text_rows(item: dict[str, Any], width: int) -> list[Rows]:
     rows: list[Rows] = []
     for path, text in item_texts(item):
-        rows += [paragraph(text_label(path), width, "accent"), paragraph(text, width, "", 2)]
+        rows += [paragraph(text_label(path), width, "accent"), paragraph(spelled(text), width, "", 2)]
     return rows
