@@ -33,7 +33,7 @@ def live(chosen: argparse.Namespace) -> None:
 
 
 def held(chosen: argparse.Namespace) -> None:
-    screen_program.held(10_000)
+    screen_program.held(chosen.rows)
 
 
 def typed(chosen: argparse.Namespace) -> None:

@@ -1,15 +1,18 @@
 """Where only what changed is drawn, the terminal shows the same as if all around it were drawn too."""
 
+import gc
 import importlib
 import inspect
 import pkgutil
 import random
+from gc import collect  # the fixtures of this folder replace the one in the module
 
 import pytest
 from textual._compositor import Compositor
 from textual.app import App
 from textual.containers import VerticalScroll
 from textual.geometry import Region
+from textual.strip import Strip
 from textual.widgets import Static
 
 from tests.tui.test_wire import Screen
@@ -86,8 +89,54 @@ async def test_a_widget_in_which_nothing_changed_is_not_drawn(monkeypatch):
         assert len(lists) == 3 and drawn and set(drawn) == set(changed)
 
 
+async def test_a_key_leaves_no_drawn_lines_for_the_collector():
+    app = Overlapping()
+    async with app.run_test(size=(60, 20)) as pilot:
+        boxes = [*app.query(".box")]
+        await pilot.pause()
+        collect()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for step in range(20):
+                boxes[0].update(f"step {step}")
+                app.query(VerticalScroll).first().scroll_to(y=step % 9, animate=False)
+                await pilot.pause()
+            collect()
+            left = [one for one in gc.garbage if isinstance(one, Strip)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+    assert not left
+
+
+async def test_scroll_bars_are_drawn_as_textual_draws_them():
+    class Bars(App[None]):
+        CSS = "VerticalScroll { width: 1fr; scrollbar-size-vertical: 1 } .wide { scrollbar-size-vertical: 2 }"
+
+        def get_default_screen(self):
+            return ChangesScreen(id="_default")
+
+        def compose(self):
+            for classes in ("", "wide"):
+                yield VerticalScroll(*(Static(f"line {number}") for number in range(50)), classes=classes)
+
+    app = Bars()
+    async with app.run_test(size=(40, 17)) as pilot:
+        for row in (0, 1, 7, 20, 33):
+            for one in app.query(VerticalScroll):
+                one.scroll_to(y=row, animate=False)
+            await pilot.pause()
+            ours, theirs = Screen(), Screen()
+            for compositor, terminal in ((app.screen._compositor, ours), (Compositor(), theirs)):
+                compositor.__dict__ = app.screen._compositor.__dict__
+                compositor._dirty_regions = {Region(0, 0, 40, 17)}
+                terminal.feed(compositor.render_partial_update().render_segments(app.console))
+            assert ours.cells == theirs.cells
+
+
 PRIVATE = {
     "_get_renders": "draws only the rows that changed",
+    "_render_chops": "leaves no garbage, and draws scroll bars cheaply",
     "_refresh_scrollbars": "waits for a layout that is due, which decides whether there are scroll bars",
     "_size_updated": "needs no second layout, and keeps scroll bars from coming and going",
 }

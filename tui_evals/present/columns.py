@@ -27,7 +27,7 @@ TAB = "    "
 _GAP = "  "
 _WINDOW = 8
 """Characters that are looked at for each cell: a sign may be made of several."""
-_PLAIN = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2500-\u25fc]*")
+_PLAIN = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u203a\u2500-\u25fc\u2713\u2717]*")
 """Characters that are a sign of one cell each, which need no lookup: most of western text and all borders."""
 _LEAST = 8
 """Cells that a column keeps, however narrow the room is."""

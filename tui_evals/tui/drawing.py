@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import ne, or_
-from typing import Any
+from typing import Any, cast
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -18,7 +18,9 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tui_evals.present.columns import in_ascii, unambiguous
 from tui_evals.tui.terminal import Signs
@@ -306,21 +308,62 @@ class ChangesCompositor(Compositor):
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
         """The widgets from front to back, each between the first and the last row of it that is to be drawn."""
-        if not self._open:
-            yield from super()._get_renders(crop)
-            return
-        missing = self._open
+        width, height = self.size
+        missing = self._open or [(y, 0, width) for y in range(height)]
         for widget, (region, clip) in self.visible_widgets.items():
             left, top, right, bottom = region.intersection(clip).corners
             rows = [y for y, start, end in missing if top <= y < bottom and max(left, start) < min(right, end)]
             if rows:
                 part = Region(left, rows[0], right - left, rows[-1] + 1 - rows[0])
-                yield region, part, widget.render_lines(part.translate(-region.offset))
+                yield region, part, self._lines(widget, part.translate(-region.offset))
                 missing = [
                     (y, start, end)
                     for y, start, end in missing
                     if not (top <= y < bottom and left <= start and end <= right)
                 ]
+
+    def _lines(self, widget: Widget, part: Region) -> list[Strip]:
+        """Some lines of a widget; a scrollbar is drawn here, because Textual takes longer for it than for a list."""
+        if not isinstance(widget, ScrollBar) or not widget.vertical or widget.styles.gutter:
+            return widget.render_lines(part)
+        bar = widget.render()
+        if not isinstance(bar, ScrollBarRender) or not isinstance(bar.style, Style):
+            return widget.render_lines(part)
+        (width, height), colors = widget.size, (bar.style.bgcolor, bar.style.color)
+        place = (bar.virtual_size, bar.window_size, bar.position)
+        segments = bar.render_bar(height, *place, width, True, *filter(None, colors)).segments
+        look = (width, widget.rich_style, widget.background_colors[1], tuple(widget.get_line_filters()))
+        return [_bar_strip(segment, *look) for segment in segments[part.y : part.bottom]]
+
+    def _render_chops(self, crop: Region, is_rendered_line: Callable[[int], bool]) -> Sequence[Mapping[int, Strip]]:
+        """The parts between cuts of each row that is drawn, by where they begin.
+
+        A line that is not cut is taken as it is: Textual keeps it in a cache of its own, where it is garbage that only
+        the collector finds, thousands of objects with each key.
+        """
+        cuts = self.cuts
+        chops: list[dict[int, Strip | None]] = [dict.fromkeys(row[:-1]) for row in cuts]
+        for region, clip, strips in self._get_renders(crop):
+            first, last = region.intersection(clip).column_span
+            for y, strip in zip(region.intersection(clip).line_range, strips, strict=False):
+                if not is_rendered_line(y):
+                    continue
+                inside = [cut for cut in cuts[y] if first <= cut <= last]
+                whole = len(inside) == 2 and last - first == strip.cell_length
+                parts = (strip,) if whole else strip.divide([cut - first for cut in inside[1:]])
+                for start, part in zip(inside, parts, strict=False):
+                    if chops[y].get(start) is None:  # what is in front is drawn first
+                        chops[y][start] = part
+        return cast("Sequence[Mapping[int, Strip]]", chops)
+
+
+@lru_cache(256)
+def _bar_strip(segment: Segment, width: int, base: Style, background: Color, filters: Sequence[LineFilter]) -> Strip:
+    """A line of a scrollbar; most look alike."""
+    strip = Strip([Segment(segment.text, base + segment.style)], width)
+    for one in filters:
+        strip = strip.apply_filter(one, background)
+    return strip
 
 
 class ChangesScreen(Screen[Any]):

@@ -38,9 +38,8 @@ def give_keys(widget: Widget) -> None:
 
 def holder_of_keys(node: DOMNode) -> Widget | None:
     """The open text box or line below a node."""
-    return next(
-        (one for one in node.query(f".{HOLDS_KEYS}") if all(up.display for up in one.ancestors_with_self)), None
-    )
+    boxes = (one for one in node.walk_children(Widget) if one.has_class(HOLDS_KEYS))
+    return next((one for one in boxes if one is not node and all(up.display for up in one.ancestors_with_self)), None)
 
 
 def return_keys(screen: Screen[object]) -> None:

@@ -23,7 +23,7 @@ from textual.widgets import Input
 
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.messages import DoStep, StatusMessage
-from tui_evals.tui.rows import Ground, Piece, RowMaker, Rows, Step, rows_with_text
+from tui_evals.tui.rows import Ground, Piece, Row, RowMaker, Rows, Step, rows_with_text
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, LineInput, give_keys
 
 _KEPT = 400
@@ -122,6 +122,8 @@ class Lines(ScrollView, can_focus=True):
         self._width = 0
         self._target_key: Hashable = None
         self._search_text = ""
+        self._row = lru_cache(maxsize=_KEPT)(self._row_made)
+        """The rows by their numbers, as long as they stay: a key asks for the one under the cursor many times."""
         self._strip = lru_cache(maxsize=_KEPT)(self._row_drawn)
         """The lines by their numbers, as long as the rows stay."""
         self._drawn = lru_cache(maxsize=_KEPT)(self._draw)
@@ -153,12 +155,16 @@ class Lines(ScrollView, can_focus=True):
         """The key of the row under the cursor, or of the one it will be on once the rows are made."""
         if self._target_key is not None:
             return self._target_key
-        return self._rows[self.cursor].key if 0 <= self.cursor < len(self._rows) else None
+        return self._row(self.cursor).key if 0 <= self.cursor < len(self._rows) else None
+
+    def _row_made(self, number: int) -> Row:
+        return self._rows[number]
 
     def refresh_rows(self, numbers: Iterable[int]) -> None:
         """Draw some rows again, because what the lazy sequence gives for them has changed; those out of view too."""
         changed = set(numbers)
         if changed:
+            self._row.cache_clear()
             self._strip.cache_clear()
         for number in changed.intersection(range(self.scroll_offset.y, self.scroll_offset.y + self.size.height)):
             self.refresh_line(number)
@@ -279,7 +285,15 @@ class Lines(ScrollView, can_focus=True):
         never where Textual finds another size while it places what has come into sight elsewhere.
         """
         self._fit()
-        return super().render_lines(crop)
+        if self.styles.gutter:
+            return super().render_lines(crop)
+        # Without a frame there is nothing to add to the lines, for which Textual looks up forty styles for each.
+        strips = [self.render_line(y) for y in crop.line_range]
+        background = self.background_colors[1]
+        for one in self.get_line_filters():
+            strips = [strip.apply_filter(one, background) for strip in strips]
+        whole = crop.column_span == (0, self.size.width)
+        return strips if whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
         """Where all rows were in sight they stay so if they can: no scrollbar comes only until they fit again."""
@@ -326,6 +340,7 @@ class Lines(ScrollView, can_focus=True):
         old = self.cursor
         self._rows = self._maker(self._width)
         self._target_key = None
+        self._row.cache_clear()
         self._strip.cache_clear()
         self._measure()
         if self._choosing and self._rows:
@@ -364,7 +379,7 @@ class Lines(ScrollView, can_focus=True):
     def _row_drawn(self, number: int, lit: bool, focused: bool) -> Strip:
         if not 0 <= number < len(self._rows):
             return Strip.blank(self.size.width, self._base)
-        row = self._rows[number]
+        row = self._row(number)
         return self._drawn(row.pieces, row.ground, lit, focused, self._width, self.size.width, self._search_text)
 
     @property
@@ -487,7 +502,7 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_relative(y=way, animate=False)
             return True
         number = self.cursor + way
-        while 0 <= number < len(self._rows) and self._rows[number].key is None:
+        while 0 <= number < len(self._rows) and self._row(number).key is None:
             number += way
         if 0 <= number < len(self._rows):
             self.to_row(number)
