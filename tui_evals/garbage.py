@@ -1,11 +1,13 @@
-"""When Python looks for garbage, and when memory goes back to the system.
+"""When Python looks for garbage, when memory goes back to the system, and when long work rests for a person.
 
-Not while many objects are made that all stay, nor among those again and again.
+Python looks for garbage neither while many objects are made that all stay, nor among those again and again.
 """
 
 from __future__ import annotations
 
 import gc
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -42,6 +44,37 @@ def known_objects_set_apart() -> Iterator[None]:
         if apart:
             gc.unfreeze()
         gc.set_threshold(threshold, *others)
+
+
+_REST, _SLICE = 0.05, 0.005
+
+
+class Foreground:
+    """Lets long work in threads rest while a key is handled, for of two threads Python runs each half of the time."""
+
+    def __init__(self) -> None:
+        self._free = threading.Event()
+        self._free.set()
+        self._rested = 0.0
+
+    def begin(self) -> None:
+        """A person waits for something."""
+        self._free.clear()
+
+    def end(self) -> None:
+        """Long work may continue."""
+        self._free.set()
+
+    def give_way(self) -> None:
+        """Rest while a person waits; long work calls this between its parts, and continues a little even so."""
+        if self._free.is_set() or threading.current_thread() is threading.main_thread():
+            return
+        if time.monotonic() >= self._rested + _SLICE:
+            self._free.wait(_REST)
+            self._rested = time.monotonic()
+
+
+foreground = Foreground()
 
 
 def give_memory_back() -> None:

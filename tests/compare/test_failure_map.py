@@ -74,6 +74,8 @@ async def test_a_large_run_is_read_over_several_connections_with_the_same_map(tm
         assert read_failure_map(reader, run) == whole
         items = reader.dataset(run).items
         assert reader.asked_items(run, [3, 29, 3, 30]) == {number: items[number] for number in (3, 29)}
+        # More than a function of SQLite takes arguments.
+        assert reader.asked_items(run, range(200)) == dict(enumerate(items))
 
 
 async def test_the_map_of_a_large_run_is_kept_until_something_changes(tmp_path, monkeypatch):

@@ -213,3 +213,12 @@ def test_an_edit_has_only_the_items_checked_again_that_it_changed(monkeypatch):
     edit.apply(steps.set_field(edit.data, ("items", 7), "notes", "n"), "notes")
     edit.apply(steps.move_items(edit.data, [900], 1), "move")
     assert check() == 1
+
+
+def test_a_check_gives_way_to_keys_before_each_item(monkeypatch):
+    ways = []
+    monkeypatch.setattr(validate_module.foreground, "give_way", lambda: ways.append(1))
+    items = [{"testId": f"t{number}", "prompt": "x"} for number in range(100)]
+    data = {"schemaVersion": "1.11.0", "items": items}
+    validate(Document(Path("d.json"), "{}", "", "document", data), {}, ())
+    assert len(ways) >= 100

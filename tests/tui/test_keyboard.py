@@ -6,6 +6,7 @@ import pytest
 from textual.events import Key, Paste
 
 from tests.tui.story import at_the_workbench, write
+from tui_evals.garbage import foreground
 from tui_evals.tui.tree.pane import TreePane
 from tui_evals.tui.widgets.dialogs import Ask
 
@@ -88,3 +89,16 @@ async def test_no_action_runs_between_two_dialogs_of_one(folder, monkeypatch):
         burst(person, "jCx\rD")
         await done(person)
         assert len(person.app.workspace.items) == 2 and person.app.screen.query_one("#line").value == "D"
+
+
+async def test_long_work_in_threads_rests_from_a_key_until_it_is_drawn(folder, monkeypatch):
+    calls = []
+    for name in ("begin", "end"):
+        usual = getattr(foreground, name)
+        monkeypatch.setattr(foreground, name, lambda name=name, usual=usual: calls.append(name) or usual())
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        await person.pilot.pause()
+        del calls[:]
+        burst(person, "jj")
+        await person.until(lambda: "end" in calls)
+        assert calls[:3] == ["begin", "begin", "end"]

@@ -473,3 +473,23 @@ def test_what_a_run_that_is_over_left_open_waits_and_is_not_in_flight(path, writ
     watch.poll()
     assert watch.run.status == "interrupted"
     assert [(watch.row(number).status, watch.row(number).started) for number in (0, 1)] == [("pending", None)] * 2
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_the_next_failure_is_looked_for_near_the_cursor_and_not_among_all_answers(
+    watch, writer, path, monkeypatch, plain
+):
+    run = writer.plan(new_run(), cells(60))
+    ids = ids_of(path, run)
+    answer(writer, ids, "pass")
+    answer(writer, [ids[20], ids[50]], "fail")
+    monkeypatch.setattr(questions, "_SEARCHED", 5)
+    watch.open_run(run.id)
+    if not plain:
+        watch.arrange(AnswerOrder(sort="name"), array("q", ids))
+    looked = []
+    first_failing = Reader.first_failing
+    monkeypatch.setattr(Reader, "first_failing", lambda self, some: looked.extend(some) or first_failing(self, some))
+    monkeypatch.setattr(Reader, "ids", lambda *_: pytest.fail("all answers are read"))
+    assert failure(watch, 17, 1) == 20
+    assert len(looked) == (0 if plain else 5)

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from tui_evals.datasets.matrix import matrix_problems
 from tui_evals.datasets.merging import splice
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Path, Problem
+from tui_evals.garbage import foreground
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 from tui_evals.text.names import did_you_mean
@@ -175,6 +176,7 @@ class Checker:
         return self._checks
 
     def _check(self, item: Any, has_prompt: bool, catalogue: Catalogue, custom: frozenset[str]) -> _ItemCheck:
+        foreground.give_way()
         parsed, fields = _parsed_item(item)
         if not isinstance(item, dict):
             return _ItemCheck(None, fields, (), (), (), (), (), (), None)
@@ -454,6 +456,7 @@ def _unit_problems(unit: Mapping[str, Any], path: Path) -> Iterator[Problem]:
 
 
 def _units(item: dict[str, Any], path: Path, turns: object) -> Iterator[tuple[Path, dict[str, Any]]]:
+    foreground.give_way()
     yield path, item
     for turn_index, turn in enumerate(turns if isinstance(turns, list) else ()):
         if isinstance(turn, dict):

@@ -240,21 +240,28 @@ def stored_dataset(document: bytes, judging: bytes | None = None) -> StoredDatas
     return StoredDataset(head, Items(text, starts, judged.items if judged else None))
 
 
+_PATHS = 90
+"""Paths of JSON that are read at once: a function of SQLite takes 100 arguments."""
+
+
 def asked_items(ask: Ask, run: RunRow, numbers: Iterable[int]) -> dict[int, Item]:
     """A few items of a run by their numbers, as `stored_dataset` has them, without walking over all of them."""
-    known = sorted(set(numbers))
-    paths = ", ".join(f"'$.items[{number}]'" for number in known)
-    query = (
-        f"SELECT json_extract(asked.document, '$.none', {paths}), json_extract(judging.document, '$.none', {paths}) "
-        "FROM snapshots asked LEFT JOIN passes p ON p.run = ? AND p.pass = ? "
-        "LEFT JOIN snapshots judging ON judging.hash = p.config ->> '$.dataset' WHERE asked.hash = ?"
-    )
+    wanted = sorted(set(numbers))
     found: dict[int, Item] = {}
-    for asked, judging in ask(query, [run.id, run.scoring_pass, run.snapshot]) if known else ():
-        items, judged = (json.loads(text)[1:] if text else () for text in (asked, judging))
-        for place, (number, item) in enumerate(zip(known, items, strict=True)):
-            if item is not None:
-                found[number] = with_expectation(item, judged[place] or {}) if judged else item
+    for start in range(0, len(wanted), _PATHS):
+        part = wanted[start : start + _PATHS]
+        paths = ", ".join(f"'$.items[{number}]'" for number in part)
+        query = (
+            f"SELECT json_extract(asked.document, '$.none', {paths}), "
+            f"json_extract(judging.document, '$.none', {paths}) "
+            "FROM snapshots asked LEFT JOIN passes p ON p.run = ? AND p.pass = ? "
+            "LEFT JOIN snapshots judging ON judging.hash = p.config ->> '$.dataset' WHERE asked.hash = ?"
+        )
+        for asked, judging in ask(query, [run.id, run.scoring_pass, run.snapshot]):
+            items, judged = (json.loads(text)[1:] if text else () for text in (asked, judging))
+            for place, (number, item) in enumerate(zip(part, items, strict=True)):
+                if item is not None:
+                    found[number] = with_expectation(item, judged[place] or {}) if judged else item
     return found
 
 

@@ -66,6 +66,7 @@ from .rows import (
 from .spill import spilled_files
 
 _PAGE = 1_000
+_FAILING = "status NOT IN ('pass', 'pending', 'running', 'answered')"
 _BODIES = 250
 """How many answers are held at once with their texts, each of which may be long."""
 _CHARACTERS = 2**22
@@ -374,6 +375,10 @@ class Reader:
         """Whether a run asks any item more than once."""
         return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND repeat > 0 LIMIT 1", [run]))
 
+    def later_turns(self, run: int) -> bool:
+        """Whether an item of a run has several turns."""
+        return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND turn > 0 LIMIT 1", [run]))
+
     def messages(self, run: int) -> dict[int, str]:
         """Why there is no answer, by the id of each that is missing."""
         query = (
@@ -427,6 +432,18 @@ class Reader:
         """The answers of these ids, in their order; deleted ones are left out."""
         query = f"SELECT {lookup.ANSWER} FROM json_each(?) j JOIN answers ON answers.id = j.value ORDER BY j.key"
         return self._answers(query, [json.dumps(list(ids))])
+
+    def failing_from(self, run: int, pos: int, way: int) -> int | None:
+        """The next answer behind a position of the plan (`way` 1), or before it (-1), that did not pass."""
+        behind, order = (">", "ASC") if way > 0 else ("<", "DESC")
+        query = f"SELECT id FROM answers WHERE run = ? AND pos {behind} ? AND {_FAILING} ORDER BY pos {order} LIMIT 1"
+        return next((answer for (answer,) in self.query(query, [run, pos])), None)
+
+    def first_failing(self, ids: Iterable[int]) -> int | None:
+        """The first of these answers that did not pass."""
+        query = f"SELECT answers.id FROM json_each(?) j JOIN answers ON answers.id = j.value WHERE {_FAILING} "
+        query += "ORDER BY j.key LIMIT 1"
+        return next((answer for (answer,) in self.query(query, [json.dumps(list(ids))])), None)
 
     def pending(self, run: int) -> Iterator[AnswerRow]:
         """The answers that are not final yet, in the order of the plan, as they are when each page is read."""

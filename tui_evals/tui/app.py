@@ -506,7 +506,8 @@ class Workbench(DeskApp):
 
     def on_answer_shown(self) -> None:
         self.sync("results", "detail")
-        self.offer_keys()
+        if self.key_queue.idle.is_set():  # else they are offered once the keys that are typed are done
+            self.offer_keys()
 
     def on_do_step(self, message: DoStep) -> None:
         """Do what a row says; the sample project has no key of its own, as it is wanted only once."""
@@ -670,12 +671,10 @@ class Workbench(DeskApp):
         state = editing.state
         if self.workspace.reported == state:
             return
-        report = await asyncio.to_thread(check_dataset, editing, self.workspace.registry)
+        first = self.workspace.report is None
+        report = await asyncio.to_thread(check_dataset, editing, self.workspace.registry, first)
         if self.is_running and self.workspace.editing is editing and editing.state == state:
-            first = self.workspace.report is None
             self.workspace.report, self.workspace.reported = report, state
-            if first:
-                gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
             self.sync("tree", "editor", "judges")
             self._offer_keys_here()  # what is valid now can be run
 

@@ -40,6 +40,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui_evals.garbage import foreground
 from tui_evals.tui.drawing import SentCells
 from tui_evals.tui.terminal import RESTORE_TITLE, SAVE_TITLE
 from tui_evals.tui.widgets.lines import MOVES, Lines
@@ -209,6 +210,8 @@ class _Meanings(XTermParser):
 
 _PATIENCE = 1.0
 _GLANCE = 0.002
+_UNTIL_DRAWN = 0.15
+"""Seconds for which long work in threads rests after a key: it is drawn by then."""
 Typed = Key | Paste | MouseEvent
 Forward = Callable[[Typed], Awaitable[None]]
 
@@ -221,6 +224,8 @@ class KeyQueue:
         self._forward = forward
         self._after = after
         self._typed: asyncio.Queue[Typed] = asyncio.Queue()
+        self._resuming: asyncio.TimerHandle | None = None
+        """Lets long work continue once what was typed is on the screen."""
         self.idle = asyncio.Event()
         """Set while nothing that was typed waits."""
         self.idle.set()
@@ -228,6 +233,10 @@ class KeyQueue:
     def take(self, event: Typed) -> None:
         """Queue a key, a paste or a click."""
         self.idle.clear()
+        foreground.begin()
+        if self._resuming is not None:
+            self._resuming.cancel()
+        self._resuming = asyncio.get_running_loop().call_later(_UNTIL_DRAWN, foreground.end)
         self._typed.put_nowait(event)
 
     async def work(self) -> None:

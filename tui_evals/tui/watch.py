@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
+from tui_evals.garbage import garbage_collection_paused
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.present.status import LIVE, OVER
@@ -20,10 +21,10 @@ from tui_evals.store.rows import EvaluatorMean, ScoreSpread
 from tui_evals.store.workers import RunWorkers
 from tui_evals.tui.chosen_answers import ChosenAnswers, chosen_answers, items_shown
 
-_FAILURES = parse_filter("!status:pass !status:pending !status:running !status:answered")
+_SEARCHED = 2_000
+"""Answers that are looked through at once for one that failed."""
 _MANY = 5_000
 """Answers from which on reading all their texts takes a while."""
-_LATER_TURNS = parse_filter("!turn:1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +74,22 @@ class RunCount:
 def next_failure(database: Path, run: RunRow, shown: array[int] | None, start: int, way: int) -> int | None:
     """The next answer from a row on, round the end, that did not pass; `shown` None is the order of the plan."""
     with Reader(database) as reader:
-        bad = set(reader.ids(run.id, _FAILURES))
-        if shown is None and bad:
-            shown = reader.ids(run.id)
-    if not shown or not bad:
-        return None
-    rows = ((start + way * step) % len(shown) for step in range(1, len(shown) + 1))
-    return next((shown[row] for row in rows if shown[row] in bad), None)
+        if shown is None:
+            found = reader.failing_from(run.id, start, way)
+            return found if found is not None else reader.failing_from(run.id, -1 if way > 0 else run.total, way)
+        there, back = (shown[start + 1 :], shown[: start + 1]) if way > 0 else (shown[:start], shown[start:])
+        for part in (there, back):
+            ids = part[::way]
+            for place in range(0, len(ids), _SEARCHED):
+                found = reader.first_failing(ids[place : place + _SEARCHED])
+                if found is not None:
+                    return found
+    return None
 
 
 def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount | None:
     """A run in numbers; None when it is gone."""
-    with Reader(database) as reader:
+    with garbage_collection_paused(), Reader(database) as reader:
         try:
             totals = reader.totals(run.id)
             means = reader.evaluator_means(run.id)
@@ -100,8 +105,7 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
         else:
             questions = reader.questions(run.snapshot)
             names = names_of(reader.names(run.id))
-            turns = bool(reader.ids(run.id, _LATER_TURNS))
-            repeats = any(row.repeat for row in reader.rows(reader.ids(run.id, None, "repeat", True)[:1]))
+            turns, repeats = reader.later_turns(run.id), reader.repeated(run.id)
     return RunCount(
         run=run.id,
         totals=totals,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +20,7 @@ from tui_evals.datasets.paths import DatasetError, Problem, get_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.evaluators.registry import Registry, load_registry, with_prompt_metrics
 from tui_evals.evaluators.trust import Trust
+from tui_evals.garbage import garbage_collection_paused
 from tui_evals.light_records import dataclass
 from tui_evals.present.stores import read_only_note
 from tui_evals.project_files import resolved
@@ -258,14 +260,18 @@ def _test_id(item: object) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def check_dataset(editing: Editing, evaluators: Registry) -> ValidationReport:
+def check_dataset(editing: Editing, evaluators: Registry, first: bool = False) -> ValidationReport:
     """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
     # Imported when it is wanted, because a dataset is shown before it is checked.
     from tui_evals.runs.readiness import with_run_problems
 
-    document = editing.document.with_data(editing.data)
-    report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
-    return with_run_problems(report, document, evaluators)
+    with garbage_collection_paused():
+        document = editing.document.with_data(editing.data)
+        report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
+        report = with_run_problems(report, document, evaluators)
+        if first:
+            gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
+    return report
 
 
 def _prompt_folder(document: Document) -> Path | None:
