@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from hashlib import sha256
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tui_evals.light_records import dataclass
@@ -28,6 +29,9 @@ _LONGEST = 400
 """Characters of a reason that tell it from others."""
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_VARYING = re.compile(f"({_QUOTED.pattern}|{_NUMBER.pattern})")
+_COMPARED = 1_000
+"""Different reasons of a group that are compared for what they share."""
 _WORD = re.compile(r"[^\W\d_]+")
 _WORDS_OF_NO_WEIGHT = (
     "a an and are as at be been but by for from had has have i in is it its of on or so that the their there these "
@@ -130,8 +134,21 @@ class FailureGroup:
 
     @property
     def reason(self) -> str:
-        """In the words of the first failure."""
-        return next((one.reason for one in self.failures if one.reason), "") if self.sign else ""
+        """In the words of the first failure, without the numbers and quotations in which others differ from it."""
+        reasons = dict.fromkeys(one.reason for one in self.failures if one.reason) if self.sign else {}
+        return _shared(islice(reasons, _COMPARED))
+
+
+def _shared(reasons: Iterable[str]) -> str:
+    """The first of these reasons, with `…` for each number or quotation that is another in one of the same words."""
+    parts: list[str] = []
+    for reason in reasons:
+        of_this = _VARYING.split(reason)
+        if not parts:
+            parts = of_this
+        elif len(of_this) == len(parts) and of_this[::2] == parts[::2]:
+            parts[1::2] = [one if one == other else "…" for one, other in zip(parts[1::2], of_this[1::2], strict=True)]
+    return "".join(parts)
 
 
 class FailureGroups:
