@@ -28,9 +28,9 @@ GRADED = {
 }
 
 
-def judged(kind: type[Evaluator], options: dict[str, Any], reply: str) -> ScoreRecord:
+def judged(kind: type[Evaluator], options: dict[str, Any], reply: str | tuple[str, ...]) -> ScoreRecord:
     evidence = {name: value for name, value in kind.example.items() if name not in ("options", "judge_reply")}
-    found = score(kind, options, Judge(reply), **evidence)
+    found = score(kind, options, Judge(*([reply] if isinstance(reply, str) else reply)), **evidence)
     values = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "parts"}
     return ScoreRecord(key=kind.name, evaluator=kind.name, **values)
 
@@ -68,6 +68,35 @@ def test_a_threshold_applied_later_gives_the_verdict_of_judging_with_it(name: st
                 assert (found.result, found.score) == (judged_now.result, judged_now.score), (reply, before, now)
                 assert found.reason == judged_now.reason and found.details == judged_now.details
     assert decided >= len(thresholds)
+
+
+CHOSEN = ({}, {"threshold": 0.5}, {"threshold": 0.75}, {"passing": ["Y", "M"]}, {"passing": ["N"]})
+SCORED = ({"Y": 1, "M": 0.5, "N": 0}, {"Y": 3, "M": 2, "N": 0.6}, None)
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("args", [None, {"about": {"tone": "a", "facts": "b"}}])
+@pytest.mark.parametrize("invalid", ["exclude", "lowest"])
+def test_recorded_choices_get_the_scores_and_verdicts_that_grading_again_gives(negate, args, invalid) -> None:
+    kind = built_in()["ModelGraded"]
+    shown = "Good? {completion}" + (" {about}" if args else "")
+    base = {"prompt": shown, "choice_strings": ["Y", "M", "N"], "args": args, "negate": negate, "invalid": invalid}
+    sides = [
+        {key: value for key, value in {**base, **chosen, "choice_scores": scores}.items() if value is not None}
+        for chosen in CHOSEN
+        for scores in SCORED
+        if scores or "threshold" not in chosen
+    ]
+    compared = 0
+    for said in (("Y", "Y"), ("M", "Y"), ("N", "M"), ("nothing", "Y")):
+        for before in sides:
+            record = judged(kind, before, said)
+            for now in sides:
+                found, wanted = under_options(kind(kind.Options.model_validate(now)), record), judged(kind, now, said)
+                if record.result not in ("error", "skipped"):
+                    compared += 1
+                    assert found == wanted, (said, before, now)
+    assert compared > 300
 
 
 def test_all_that_compares_can_be_tried_without_running_anything_else() -> None:

@@ -187,3 +187,70 @@ def test_a_value_no_evaluator_takes_is_refused_in_words_and_never_offered(labell
         for rule in scores.rules():
             for value in scores.steps(rule):
                 scores.tried([replace(rule, value=value)], reader)
+
+
+CHOICES = ("A", "B", "C")
+GRADE = {
+    "type": "ModelGraded",
+    "prompt": "Good? {completion} {about}",
+    "choice_strings": [*CHOICES],
+    "choice_scores": {"A": 1, "B": 0.5, "C": 0},
+    "eval_type": "classify",
+    "args": {"about": {"tone": "its tone", "facts": "its facts"}},
+}
+
+
+@pytest.fixture
+def graded(project: Project) -> Project:
+    """A run whose answers a judge gives one of three choices, in two metrics each."""
+    judges = ""
+    for choice in CHOICES:
+        project.server.behave(f"grades-{choice}", say=choice, markers=False)
+        judges += f'[targets.{choice}]\nmodel = "openai/grades-{choice}"\nbase_url = "{project.server.url}"\n'
+    with (project.folder / ".evals" / "config.toml").open("a") as config:
+        config.write(judges)
+    regraded(project)
+    project.do("run", "data.json", "--target", "main", "--quiet", code=None)
+    return project
+
+
+def regraded(project: Project, **options: object) -> None:
+    data = json.loads((project.folder / "data.json").read_text())
+    for number, item in enumerate(data["items"]):
+        item["evaluators"] = {"Grade": {**GRADE, "judge": CHOICES[number % 3], **options}}
+        item["evaluators_mode"] = "replace"
+    (project.folder / "data.json").write_text(json.dumps(data))
+
+
+scores = st.lists(st.sampled_from([0, 0.25, 0.5, 1, 4]), min_size=3, max_size=3).map(
+    lambda values: dict(zip(CHOICES, values, strict=True))
+)
+passing = st.lists(st.sampled_from(CHOICES), min_size=1, unique=True)
+thresholds_of_choices = st.sampled_from([0.1, 0.5, 1])
+verdicts = st.one_of(st.just({}), st.builds(dict, threshold=thresholds_of_choices), st.builds(dict, passing=passing))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(scores, verdicts)
+def test_choices_with_other_scores_and_verdicts_give_what_grading_again_gives(graded, worth, decided):
+    regraded(graded, choice_scores=worth, **decided)
+    asked = graded.server.counts()["asked"]
+    found = tried(graded)
+    assert found.open == 0
+    before = statuses(graded)
+    graded.do("rescore", "last", "--dataset", "data.json", "--quiet", code=None)
+    assert graded.server.counts()["asked"] == asked
+    now = statuses(graded)
+    assert found.statuses == now
+    assert {one.answer for one in found.changed} == {answer for answer in now if now[answer] != before[answer]}
+
+
+def test_the_threshold_of_several_metrics_is_tried_and_another_prompt_left_open(graded):
+    with graded.reader() as reader:
+        run, project = reader.find_run("last"), load_project(graded.folder)
+        trial = StoredScores(run, reader, project)
+        (threshold,) = [rule for rule in trial.rules() if rule.name == "threshold"]
+        found = trial.tried([replace(threshold, value=0.5)], reader)
+    assert (threshold.value, found.open, len(found.changed)) == (1, 0, 3)
+    regraded(graded, prompt="Better? {completion} {about}")
+    assert tried(graded).open == ITEMS

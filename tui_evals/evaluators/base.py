@@ -347,6 +347,8 @@ class Evaluator:
     compares: ClassVar[bool] = False
     """Whether a score passes only because of where it lies next to the option `threshold`: then another threshold needs
     no new question, and `rescore --what-if` tells the verdict."""
+    verdict_options: ClassVar[frozenset[str]] = frozenset()
+    """Further options that change no question and no choice of the judge, so that `score_again` tells the verdict."""
     labelled: ClassVar[bool] = False
     """Whether the label of a reply decides its score on the option `scale`: then another value of a label needs no new
     question, and `rescore --what-if` tells the verdict."""
@@ -405,6 +407,13 @@ class Evaluator:
     def decided_by_score(self, details: Mapping[str, object]) -> bool:
         """Whether `passing_score` and the score alone decide the verdict of a record with these details."""
         return self.compares
+
+    def score_again(self, details: Mapping[str, Any], reason: str) -> Score | None:
+        """The score that a recorded reply has with these options, from the details and reason of its record.
+
+        None where `passing_score` and the score tell it, or nothing recorded does.
+        """
+        return None
 
     def provenance(self) -> Mapping[str, str]:
         """The details of its records that say by which files it judged, as they would be written now.
@@ -495,6 +504,11 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
     except Exception as failure:  # a broken evaluator must not end a run
         reason = f"Evaluator failed: {str(failure) or type(failure).__name__}"
         return error_score("evaluatorError", reason, traceback=last_frames(failure))
+    return as_recorded(evaluator, record)
+
+
+def as_recorded(evaluator: Evaluator, record: Score) -> Score:
+    """A score with what it is in, turned round where the options say so."""
     measure = parse_measure(record.measure) if record.measure else evaluator.measure
     if measure.direction or measure.unit:
         record = replace(record, measure=str(measure.negated() if evaluator.options.negate else measure))

@@ -30,6 +30,7 @@ from .base import (
     Question,
     Result,
     Score,
+    as_recorded,
     as_text,
 )
 from .grading_specs import (
@@ -306,6 +307,7 @@ class ModelGraded(Evaluator):
     judged = True
     compares = True
     groups = True
+    verdict_options = frozenset(("passing", "choice_scores"))
     Options = ModelGradedOptions
     example: ClassVar = {
         "options": {"spec": "closedqa", "spec_args": {"criteria": "It names a city."}},
@@ -340,10 +342,22 @@ class ModelGraded(Evaluator):
         return threshold
 
     def decided_by_score(self, details: Mapping[str, object]) -> bool:
-        """Only where one choice was made, and a score decides which choices pass."""
-        made = details.get("metrics")
-        one = next(iter(made.values())) if isinstance(made, Mapping) and len(made) == 1 else {}
-        return self.passing is None and one.get("score") is not None and one.get("choice") != INVALID
+        """Never by the score alone: `score_again` reads the choices."""
+        return False
+
+    def score_again(self, details: Mapping[str, Any], reason: str) -> Score | None:
+        """The score of recorded choices with the scores, passing choices and threshold of these options."""
+        if reason == EMPTY_ANSWER:
+            return self.empty_score()
+        choices = self.spec.choices(self.count if isinstance(self.count, int) else 2)
+        known = {*choices, INVALID} if self.scope == "answer" else {*choices}
+        metrics = {}
+        for name, one in (details.get("metrics") or {}).items():
+            if (choice := one.get("choice")) not in known:
+                return None
+            agrees = one.get("metascore")
+            metrics[name] = self._decided(choice, one.get("reply", ""), choices, None if agrees is None else agrees > 0)
+        return as_recorded(self, self._record(metrics, choices)) if metrics else None
 
     def empty_score(self) -> Score | None:
         """The lowest score of a choice, a fail where some pass; None where the judge is asked all the same."""
@@ -473,8 +487,11 @@ class ModelGraded(Evaluator):
         if not options.compat and self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
             choices = sorted(choices, key=len, reverse=True)
         choice = parse_choice(said, choices, self._eval_type, self.spec.match_fn, compat=options.compat)
+        return self._decided(choice, reply, choices, None if expected is None else choice == expected)
+
+    def _decided(self, choice: str, reply: str, choices: Sequence[str], agrees: bool | None) -> _MetricResult:
+        """A choice with its score and whether it passes."""
         score = choice_score(choice, choice_scores(choices, self.spec.choice_scores), self._invalid)
-        agrees = None if expected is None else choice == expected
         return _MetricResult(choice, score, self._result(choice, score), reply, agrees)
 
     def _result(self, choice: str, score: float | None) -> Result | None:

@@ -333,6 +333,9 @@ class KeptScores:
 
 def under_options(evaluator: Evaluator, record: ScoreRecord) -> ScoreRecord | None:
     """A score as the threshold and the label values of an evaluator make it; None where the score does not tell."""
+    if (again := evaluator.score_again(record.details, record.reason)) is not None:
+        found = {name: getattr(again, name) for name in ("score", "result", "threshold", "label", "reason", "measure")}
+        return replace(record, **found, details={**record.details, **again.details})
     threshold = evaluator.passing_score
     scale = label_scale(type(evaluator), evaluator.options)
     moved = record if scale is None or record.label is None else _on_scale(scale, record)
@@ -381,7 +384,8 @@ def deciding_options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: s
     """The options that decide what a judge is asked and how its reply is read."""
     default = {"rubric": rubric} if kind.levelled else {}
     checked = kind.Options.model_validate({**default, **entry.settings})
-    decided = checked.model_dump(exclude={"weight", "threshold"} if kind.compares else {"weight"})
+    free = {"weight", "threshold"} if kind.compares else {"weight"}
+    decided = checked.model_dump(exclude=free | kind.verdict_options)
     scale = label_scale(kind, checked)
     return decided if scale is None else {**decided, "scale": (tuple(scale.labels), scale.best_first)}
 
