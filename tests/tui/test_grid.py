@@ -164,6 +164,26 @@ async def test_hidden_characters_are_spelled_in_cells_and_the_file_keeps_them(tm
     assert [item["prompt"] for item in saved] == [red, "\x1b[31mred\x1b[0ma\u200bb", red]
 
 
+@pytest.mark.story
+async def test_the_history_is_shown_over_the_table_which_goes_back_to_fewer_items(tmp_path):
+    (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS)))
+    async with at_the_workbench(tmp_path, dataset="data.json", size=(80, 24)) as person:
+        space = person.app.workspace
+        await person.press("1", "g", "j", "v", "G", "d", "ctrl+s")
+        await person.sees("data.json saved", 30)
+        await person.press("d", "H")
+        await person.sees("not saved yet; u undoes the last edit", 30)
+        await person.press("down")
+        await person.sees("going back changes", 30)
+        assert len(space.items) == 5
+        await person.press("enter")
+        await person.sees("data.json is as it was before", 30)
+        await person.sees("data.json · 3 items", 30)
+        assert space.items == ITEMS
+        await person.press("u")
+        assert len(space.items) == 5
+
+
 @pytest.mark.nightly
 async def test_tab_writes_the_next_cell_and_a_new_row_begins_with_its_prompt(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS[:1])))

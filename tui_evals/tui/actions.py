@@ -196,6 +196,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("grid", "search", "slash", "search", "Find a text in what is shown."),
     Action("grid", "undo", "u", "undo", "Undo the last edit.", True),
     Action("grid", "redo", "U", "redo", "Redo what was undone."),
+    Action("grid", "history", "H", "history", "What was edited and saved, and when. Goes back to before a save."),
     Action("grid", "save", "ctrl+s", "save", "Save the dataset.", True),
     Action("grid", "help", "question_mark,f1", "help", "Show these keys."),
     Action("grid", "leave", "q,escape", "back", "Keep the cell being edited, or go back to the tree.", True),

@@ -251,28 +251,40 @@ _COMPARED = 2_000_000
 """The largest file, in bytes, that is compared with the dataset on screen while the cursor is on its step."""
 
 
-async def show_history(desk: Desk) -> None:
-    """Show what was edited, saved or done by a command, and go back to before one of these."""
+HISTORY_REFUSALS = (CannotSave, CannotUndo, DatasetError, OSError)
+"""Why a history cannot be read."""
+
+
+async def go_back(desk: Desk) -> str:
+    """Show what was edited, saved or done by a command, and go back to before one of these; what was done, if any."""
     editing = desk.workspace.editing
     assert editing is not None
     name = editing.document.file.name
+    history = await asyncio.to_thread(history_of, editing.document.file)
+    entries = [*_unsaved_entries(editing), *_saved_entries(editing, history)]
+    empty = f"nothing was saved yet; ctrl+s keeps {name} as it was, and lists it here"
+    title = f"history of {name}"
+    chosen = await desk.push_screen_wait(Menu(title, entries, does="goes back to before this save", empty=empty))
+    if chosen is None:
+        return ""
+    step = history.steps[chosen[0]]
+    data = await asyncio.to_thread(_data_before, history, step)
+    if desk.workspace.editing is not editing:
+        return ""
+    desk.workspace.apply(data, f"go back to before {_clock(step.time)}")
+    desk.post_message(StateChanged())
+    return f"{name} is as it was before {_clock(step.time)}; ctrl+s saves it, u undoes this"
+
+
+async def show_history(desk: Desk) -> None:
+    """Go back in the history, and say so in the workbench."""
     try:
-        history = await asyncio.to_thread(history_of, editing.document.file)
-        entries = [*_unsaved_entries(editing), *_saved_entries(editing, history)]
-        empty = f"nothing was saved yet; ctrl+s keeps {name} as it was, and lists it here"
-        title = f"history of {name}"
-        chosen = await desk.push_screen_wait(Menu(title, entries, does="goes back to before this save", empty=empty))
-        if chosen is None:
-            return
-        step = history.steps[chosen[0]]
-        data = await asyncio.to_thread(_data_before, history, step)
-    except (CannotSave, CannotUndo, DatasetError, OSError) as problem:
+        said = await go_back(desk)
+    except HISTORY_REFUSALS as problem:
         desk.tell(str(problem), "error")
         return
-    if desk.workspace.editing is editing:
-        desk.workspace.apply(data, f"go back to before {_clock(step.time)}")
-        desk.post_message(StateChanged())
-        desk.tell(f"{name} is as it was before {_clock(step.time)}; ctrl+s saves it, u undoes this")
+    if said:
+        desk.tell(said)
 
 
 def why_no_history(desk: Desk) -> str | None:
@@ -282,11 +294,8 @@ def why_no_history(desk: Desk) -> str | None:
 
 def _unsaved_entries(editing: Editing) -> list[Entry]:
     edits = reversed(editing.edits) if editing.dirty else ()
-    why = "not saved yet; u undoes the last edit"
-    return [
-        Entry((-1, number), f"{_clock(when)}  {what}", group="not saved yet", why_not=why)
-        for number, (when, what) in enumerate(edits)
-    ]
+    group = "not saved yet; u undoes the last edit"
+    return [Entry(None, f"{_clock(when)}  {what}", group=group) for when, what in edits]
 
 
 def _saved_entries(editing: Editing, history: History) -> list[Entry]:

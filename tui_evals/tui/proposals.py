@@ -88,7 +88,7 @@ class ProposalsScreen(FeatureScreen):
     ProposalsScreen { layout: vertical; background: $background; }
     ProposalsScreen Lines { border: round $border-blurred; border-title-color: $text-muted; }
     ProposalsScreen Lines:focus { border: round $accent; border-title-color: $accent; }
-    ProposalsScreen #queue { height: 2fr; }
+    ProposalsScreen #queue { height: 2fr; min-height: 8; }
     ProposalsScreen Horizontal { height: 3fr; }
     ProposalsScreen Horizontal Lines { width: 1fr; }
     """
@@ -486,8 +486,9 @@ def _menu(seeds: Sequence[Seed], failures: Sequence[Proposal], rules: Sequence[s
     def typed(text: str) -> Entry | None:
         return Entry(("words", text.strip()), text.strip(), "in your words", why_not=none) if text.strip() else None
 
-    intro = "Or write what you want, such as: ten about refunds, in Spanish."
-    return Menu("propose items", entries, typed=typed, does="asks what it costs", intro=intro)
+    intro = "Choose, or write what you want: ten about refunds, in Spanish."
+    does, typing = "asks what it costs", "what you want"
+    return Menu("propose items", entries, typed=typed, typing=typing, does=does, intro=intro)
 
 
 def _faults(before: dict[str, str]) -> Any:

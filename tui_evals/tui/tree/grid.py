@@ -21,6 +21,7 @@ from tui_evals.tui import editing, opening
 from tui_evals.tui.actions import Where, bindings
 from tui_evals.tui.completion import Completer, known_tags
 from tui_evals.tui.desk import Desk
+from tui_evals.tui.drafts import HISTORY_REFUSALS, go_back
 from tui_evals.tui.latest_statuses import item_key
 from tui_evals.tui.messages import CopyText, StateChanged
 from tui_evals.tui.pane import FeatureScreen
@@ -508,6 +509,17 @@ class GridScreen(FeatureScreen):
 
     def do_redo(self) -> None:
         self._step(1, "done again")
+
+    async def do_history(self) -> None:
+        count = len(self._space.items)
+        try:
+            said = await go_back(self._desk)
+        except HISTORY_REFUSALS as problem:
+            self.tell(str(problem), "error")
+            return
+        if said:
+            self.tell(said)
+            self._after(count)
 
     async def do_save(self) -> None:
         document = self._space.editing

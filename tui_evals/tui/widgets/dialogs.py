@@ -371,6 +371,7 @@ class Menu(Dialog[Any]):
         optional: bool = False,
         empty: str = "nothing fits",
         typed: Callable[[str], Entry | None] | None = None,
+        typing: str = "a new name",
         does: str = "takes",
         intro: str = "",
         whole: bool = False,
@@ -379,8 +380,8 @@ class Menu(Dialog[Any]):
     ) -> None:
         """The cursor begins on the entry with the key `at`, else on the first."""
         marking = "tab marks · " if several else ""
-        typing = "type to search, or a new name" if typed else "type to search"
-        super().__init__(title, f"{typing} · {marking}enter {does} · esc leaves")
+        wanted = f"type to search, or {typing}" if typed else "type to search"
+        super().__init__(title, f"{wanted} · {marking}enter {does} · esc leaves")
         self._entries = entries
         self._texts = [f"{entry.group} {entry.name} {entry.about}" for entry in entries]
         self._longest = max((len(entry.name) for entry in entries), default=0)
