@@ -26,7 +26,7 @@ from tui_evals.tui.runs import starting
 
 ITEMS = [
     {"testId": "A-1", "prompt": "first", "expected_response": "one"},
-    {"testId": "A-2", "prompt": "second", "expected_response": "two"},
+    {"testId": "A-2", "prompt": "second", "expected_response": "two", "variables": {"town": "Ash"}},
 ]
 
 TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {"type": "object"}}}]
@@ -40,7 +40,14 @@ class Words:
     pasted: bool = False
 
 
-Step = str | Words
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is waited for on the screen."""
+
+    text: str
+
+
+Step = str | Words | Seen
 Data = dict[str, Any]
 
 
@@ -50,7 +57,7 @@ class Job:
 
     name: str
     place: str
-    begin: tuple[str, ...]
+    begin: tuple[Step, ...]
     steps: tuple[Step, ...]
     done: Callable[[Data], bool]
 
@@ -62,7 +69,8 @@ class Job:
     @property
     def way(self) -> str:
         """The keys as the manual spells them."""
-        return " ".join("…" if isinstance(step, Words) else f"`{_NAMES.get(step, step)}`" for step in self.steps)
+        steps = [step for step in self.steps if not isinstance(step, Seen)]
+        return " ".join("…" if isinstance(step, Words) else f"`{_NAMES.get(step, step)}`" for step in steps)
 
 
 _NAMES = {"escape": "esc"}
@@ -168,6 +176,30 @@ JOBS = (
         _AT_ITEM,
         ("a", Words("tool_r"), "enter", "enter", "escape"),
         lambda data: _first(data)["tool_results"] == [{"tool": "find_order", "result": "what it gives"}],
+    ),
+    Job(
+        "a variable in a prompt, completed",
+        "2",
+        _AT_ITEM,
+        ("enter", Words(" in {{t"), "right", "escape"),
+        lambda data: _first(data)["prompt"] == "first in {{town}}",
+    ),
+    Job(
+        "five proposed items, all kept",
+        "1",
+        ("1", "escape", "g", "j"),
+        (
+            *("ctrl+g", Seen("harder variants"), "enter", Seen("how many from each"), "enter", Seen("1 call"), "y"),
+            *(Seen("5 to decide"), "A", "escape"),
+        ),
+        lambda data: len(data["items"]) == 7 and "first" in data["items"][5]["prompt"],
+    ),
+    Job(
+        "back to before the last save",
+        "1",
+        ("1", "g", "j", "D", "ctrl+s", Seen("saved data.json")),
+        ("H", Seen("before this save"), "enter"),
+        lambda data: len(data["items"]) == 2,
     ),
     Job(
         "save while writing",
@@ -289,9 +321,10 @@ async def _do(person: Person, job: Job) -> None:
     assert space.editing is not None
     while space.editing.can_undo:
         await person.press("u")
-    await person.press(*job.begin)
-    for step in job.steps:
-        if isinstance(step, str):
+    for step in (*job.begin, *job.steps):
+        if isinstance(step, Seen):
+            await person.sees(step.text)
+        elif isinstance(step, str):
             await person.press(step)
         elif step.pasted:
             await person.paste(step.text)
