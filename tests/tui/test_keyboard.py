@@ -8,7 +8,7 @@ from textual.events import Key, Paste
 from tests.tui.story import at_the_workbench, write
 from tui_evals.garbage import foreground
 from tui_evals.tui.tree.pane import TreePane
-from tui_evals.tui.widgets.dialogs import Ask
+from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
 
 NAMED = {"\r": "enter", "\x1b": "escape", " ": "space", "\x13": "ctrl+s"}
 
@@ -89,6 +89,37 @@ async def test_no_action_runs_between_two_dialogs_of_one(folder, monkeypatch):
         burst(person, "jCx\rD")
         await done(person)
         assert len(person.app.workspace.items) == 2 and person.app.screen.query_one("#line").value == "D"
+
+
+async def test_a_key_that_comes_before_a_dialog_is_built_waits_for_it(folder):
+    built = asyncio.Event()
+
+    class Later(Menu):
+        async def _pre_process(self):
+            await built.wait()
+            return await super()._pre_process()
+
+    taken = []
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        person.app.push_screen(Later("a menu", [Entry("one", "one"), Entry("two", "two")]), taken.append)
+        for key in ("down", "enter"):
+            person.app.post_message(Key(key, None))
+        await person.pilot.pause(0.1)
+        assert not taken and not person.app.key_queue.idle.is_set()
+        built.set()
+        await done(person)
+    assert taken == ["two"]
+
+
+async def test_a_defect_behind_a_key_ends_the_workbench_and_leaves_no_dead_keyboard(folder, monkeypatch):
+    async def defect(event):
+        raise RuntimeError("a defect behind a key")
+
+    with pytest.raises(RuntimeError, match="a defect behind a key"):
+        async with at_the_workbench(folder, dataset="data.json") as person:
+            monkeypatch.setattr(person.app.key_queue, "_forward", defect)
+            person.app.post_message(Key("j", "j"))
+            await person.until(lambda: person.app.return_code)
 
 
 async def test_long_work_in_threads_rests_from_a_key_until_it_is_drawn(folder, monkeypatch):

@@ -442,6 +442,7 @@ class Workbench(DeskApp):
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())
+        self._typing.add_done_callback(self._no_longer_typing)
         self._work(self._ask_first(), "what is asked first")
 
     async def _ask_first(self) -> None:
@@ -462,6 +463,11 @@ class Workbench(DeskApp):
 
     def on_unmount(self) -> None:
         self.drafts.end()
+
+    def _no_longer_typing(self, typing: asyncio.Task[None]) -> None:
+        """End as any defect ends the app: without its queue the keyboard would be dead."""
+        if not typing.cancelled() and typing.exception() is not None:
+            self.call_next(typing.result)
 
     async def on_event(self, event: events.Event) -> None:
         """Keys and clicks go through one queue, in their order; what comes back from a widget is handled here."""

@@ -244,6 +244,8 @@ class KeyQueue:
         following: Typed | None = None
         while True:
             event = following or await self._typed.get()
+            while self._app.is_running and not self._app.screen.is_mounted:  # it has no widgets yet to give a key to
+                await asyncio.sleep(_GLANCE)
             before, stack = set(self._app.workers), self._app.screen_stack
             focused = self._app.focused
             await self._forward(event)
