@@ -336,6 +336,48 @@ async def test_the_tests_of_a_rule_are_run_and_watched(generated):
         assert tally.judged + tally.errors
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_prompt_file_becomes_a_dataset_with_rules_from_the_first_page(tmp_path, size):
+    (tmp_path / "shop.prompty").write_text("---\nname: shop\n---\nsystem:\nBe kind. Be short.\nuser:\n{{question}}\n")
+    async with at_the_workbench(tmp_path, size=size) as person:
+        await person.press("8")
+        await person.sees("generate tests from which prompt?")
+        await person.type("shop")
+        await person.press("enter")
+        await reading(person, RegenerationForm)
+        await person.press("enter")
+        await reading(person, Menu)
+        await person.press("enter")
+        await person.until(lambda: "calls, free" in screen_text(person))
+        await person.press("ctrl+s")
+        await person.until(lambda: "shop.json is made: 7 shows its rules" in person.said())
+        assert person.app.workspace.editing.document.file == tmp_path / "shop" / "shop.json"
+        await at_the_rules(person)
+        await person.sees("Rules of shop")
+
+
+async def test_a_generation_from_a_prompt_is_stopped_by_its_key(tmp_path):
+    (tmp_path / "shop.prompty").write_text("---\nname: shop\n---\nsystem:\nBe kind. Be short.\nuser:\n{{question}}\n")
+    slow = "params = { latency_ms = 3000, jitter_ms = 0, error_rate = 0 }"
+    (tmp_path / ".evals").mkdir()
+    (tmp_path / ".evals" / "config.toml").write_text(f'[targets.slow]\nmodel = "demo"\nconcurrency = 1\n{slow}\n')
+    async with at_the_workbench(tmp_path, size=(100, 30)) as person:
+        await person.press("8")
+        await person.sees("generate tests from which prompt?")
+        await person.press("enter")
+        await reading(person, RegenerationForm)
+        await person.until(lambda: " calls" in screen_text(person))
+        await person.press("ctrl+s")
+        await person.until(lambda: "generating shop.json" in person.said())
+        await person.press("8")
+        await person.sees("generate tests from which prompt?")
+        await person.press("enter")
+        await reading(person, Confirm)
+        await person.press("y")
+        await person.until(lambda: "shop.json: stopped. What was made is kept" in person.said())
+        assert person.app.workspace.editing is None
+
+
 @pytest.mark.nightly
 async def test_what_cannot_be_made_says_why_and_leaves_all_as_it_was(generated):
     before = (generated / FILE).read_text()

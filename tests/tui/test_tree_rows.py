@@ -221,7 +221,7 @@ def test_what_a_row_belongs_to():
 def test_an_empty_pane_says_what_belongs_here_and_the_keys():
     told = "\n".join("".join(piece.text for piece in row.pieces) for row in first_page([], 40))
     assert "Welcome" in told and "sample project" in told
-    assert re.findall(r"^ (\S+)", told, re.MULTILINE) == ["ctrl+n", "O", "P", "?"]
+    assert re.findall(r"^ (\S+)", told, re.MULTILINE) == ["ctrl+n", "O", "8", "P", "?"]
     rows = first_page([OtherDataset("/x/b.json", "b.json", True)], 40)
     first, *steps = [row.key for row in rows if row.key]
     assert first == ("open", "/x/b.json") and steps[0].name == "new_dataset"

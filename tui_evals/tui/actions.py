@@ -132,6 +132,7 @@ ACTIONS: tuple[Action, ...] = (
         "Import files of promptfoo, Prompt Foundry, Inspect, PromptPex or Arthur Bench, results or messages.",
     ),
     Action("everywhere", "playground", "P", "play", "Talk to a target and make an item from the conversation."),
+    Action("everywhere", "generate", "8", "generate", "Generate a dataset from a prompt file: its rules, and tests."),
     Action(
         "everywhere", "propose", "ctrl+g", "propose", "Propose items from this or the marked ones, and review them."
     ),
@@ -439,8 +440,10 @@ NAMES = {
 }
 
 
-_ELSEWHERE = frozenset(("help", *(f"pane_{digit}" for digit in range(1, 7)), "next_pane", "previous_pane", "back"))
-"""Actions that the line of keys leaves out, because the line above or its own end shows them."""
+_ELSEWHERE = frozenset(
+    ("help", *(f"pane_{digit}" for digit in range(1, 7)), "next_pane", "previous_pane", "back", "generate")
+)
+"""Actions that the line of keys leaves out, because the line above, its own end or the first page shows them."""
 _OF_LAYOUT = frozenset(("zoom", "arrangement", "redraw", "narrower", "wider"))
 _NO_LETTER = re.compile(r"(ctrl|shift)\+.+|tab|f\d+|esc")
 

@@ -179,10 +179,9 @@ def no_rules(prompt: object, width: int) -> Rows:
     name = prompt if isinstance(prompt, str) else "PROMPT"
     text = (
         "This dataset was not made from rules, so there are none to show.\n\n"
-        f"    tui-evals generate {name}\n\n"
-        "makes one that is: it finds the rules the answers of a prompt must keep, inverts each of them, writes tests "
-        "for all, and what they should answer. Open what it writes and come back here. "
-        "With --plan it first says what it costs."
+        f"8 in the workbench, or tui-evals generate {name}, makes one that is: it finds the rules the answers of a "
+        "prompt must keep, inverts each of them, writes tests for all, and what they should answer. Both say first "
+        "what it costs (the command with --plan). Open what it writes and come back here."
     )
     return paragraph(text, width)
 

@@ -1,4 +1,4 @@
-"""The command that opens the rules."""
+"""The commands that open the rules and generate a dataset with rules."""
 
 from __future__ import annotations
 
@@ -19,10 +19,17 @@ def open_rules(desk: Desk) -> None:
     desk.push_screen(_SCREEN)
 
 
+async def generate(desk: Desk) -> None:
+    """Make a dataset of a prompt file."""
+    from tui_evals.tui.rules.screen import generate_from_prompt
+
+    await generate_from_prompt(desk)
+
+
 def why_no_rules(desk: Desk) -> str | None:
     """The open dataset was not made from rules; the screen says how such a dataset is made."""
     rules = get_at(desk.workspace.data, ("extensions", "promptpex", "rules"))
     return None if rules else "this dataset has no rules"
 
 
-COMMANDS: Commands = {"rules": Command(open_rules, why_none_open, why_no_rules)}
+COMMANDS: Commands = {"rules": Command(open_rules, why_none_open, why_no_rules), "generate": Command(generate)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -12,8 +13,10 @@ from typing import Any, ClassVar, Literal
 
 from textual.binding import BindingType
 
+from tui_evals.datasets.discover import prompt_files
 from tui_evals.datasets.editing import Editing
 from tui_evals.datasets.paths import DatasetError
+from tui_evals.datasets.prompts import OWN_SUFFIXES, SUFFIXES, is_prompt, prompt_name
 from tui_evals.files import CannotSave
 from tui_evals.generate.folder import UnreadableFile
 from tui_evals.generate.request import (
@@ -24,7 +27,7 @@ from tui_evals.generate.request import (
     plan_generation,
 )
 from tui_evals.light_records import dataclass
-from tui_evals.present.generations import price_text
+from tui_evals.present.generations import price_text, progress_text
 from tui_evals.runs.approving import agree_to_typed, find_typed
 from tui_evals.runs.detach import DetachFailed, start_activity
 from tui_evals.runs.errors import CannotPlan
@@ -45,6 +48,7 @@ from tui_evals.targets.config import Settings
 from tui_evals.targets.permissions import Permission
 from tui_evals.tui import opening
 from tui_evals.tui.actions import bindings
+from tui_evals.tui.desk import Desk
 from tui_evals.tui.messages import Severity, StateChanged
 from tui_evals.tui.permissions import NOT_AGREED, approve
 from tui_evals.tui.rows import row, wrapped
@@ -52,7 +56,7 @@ from tui_evals.tui.rules import view
 from tui_evals.tui.rules.book import message_rows
 from tui_evals.tui.rules.state import BASELINE, LOOSE, RuleLine
 from tui_evals.tui.rules.view import Making, RulesView, files_agree
-from tui_evals.tui.widgets.dialogs import Reading
+from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu, Reading
 from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
 from tui_evals.tui.widgets.inputs import give_keys
 from tui_evals.tui.widgets.lines import Lines
@@ -180,52 +184,115 @@ async def remake_inverse(screen: RulesView, line: RuleLine) -> None:
 
 
 async def _start_regeneration(screen: RulesView, remake: Regeneration, title: str) -> None:
-    desk, workspace = screen.desk, screen.workspace
-    editing, recorded = workspace.editing, screen.book.origin.target
+    editing, recorded = screen.workspace.editing, screen.book.origin.target
     if editing is None:
         return
+    try:
+        began = await _ask_and_start(screen.desk, title, lambda values: remake.request(values, recorded), recorded)
+    except _CANNOT as problem:
+        screen.tell(str(problem), "error")
+    except (DetachFailed, StoreError) as problem:
+        _show_failure(screen, problem.reason if isinstance(problem, DetachFailed) else str(problem))
+    else:
+        if began is not None:
+            follow(screen, began[1], editing)
 
-    async def price_of(values: Mapping[str, Any]) -> str:
-        return await asyncio.to_thread(_price, screen, remake.request(values, recorded))
+
+async def generate_from_prompt(desk: Desk) -> None:
+    """Make a dataset of a prompt file by a process of its own, and open it where none is open."""
+    root = desk.workspace.root
+    files = await asyncio.to_thread(prompt_files, root, OWN_SUFFIXES)
+    entries = [Entry(file, os.path.relpath(file, root)) for file in files]
+
+    def typed(text: str) -> Entry | None:
+        file = root / text.strip()
+        why = "" if is_prompt(file) and file.is_file() else f"not a file that ends in {', '.join(SUFFIXES)}"
+        return Entry(file, text.strip(), "another file", why_not=why) if text.strip() else None
+
+    intro = "The rules of the prompt are found, and tests that show whether answers keep them."
+    menu = Menu("generate tests from which prompt?", entries, typed=typed, typing="a path", intro=intro)
+    prompt = await desk.push_screen_wait(menu)
+    if prompt is None or await _stop_made(desk, prompt):
+        return
+
+    def request_of(values: Values) -> GenerationRequest:
+        rules, most = values.get("other target") or values.get("target"), values.get("budget")
+        return GenerationRequest(prompt=prompt, rules=rules, max_cost=most, title=f"tests of {prompt.name}")
+
+    try:
+        began = await _ask_and_start(desk, f"generate tests from {prompt.name}", request_of, None)
+    except (*_CANNOT, DetachFailed, StoreError) as problem:
+        desk.tell(problem.reason if isinstance(problem, DetachFailed) else str(problem), "error")
+        return
+    if began is not None:
+        found, row_ = began
+        making = _until_made(desk, found.folder.path / f"{found.subject.name}.json", row_)
+        desk.run_worker(making, group="generating", name="generating from a prompt", exit_on_error=False)
+
+
+async def _stop_made(desk: Desk, prompt: Path) -> bool:
+    """Whether tests of the prompt are being generated already, which may be stopped here."""
+    about, live = about_folder(prompt.parent / prompt_name(prompt)), None
+    with suppress(StoreError):  # the price or the start says why the store cannot be used
+        live = next((one for one in activities(desk.watching.reader, "generation", about, 1) if one.is_live), None)
+    if live is None:
+        return False
+    text = f"Tests of {prompt.name} are being generated: {progress_text(live)}. What was made is kept. Stop it?"
+    if await desk.push_screen_wait(Confirm("generate", text, "stop it")):
+        await desk.writer.write(partial(order_activity, key=live.key, order="stop"))
+        desk.tell("it ends once what is in flight has its answer")
+    return True
+
+
+async def _until_made(desk: Desk, file: Path, begun: ActivityRow) -> None:
+    """Wait until a generation is over, and open what it made where no dataset is open."""
+    desk.tell(f"generating {file.name}. It continues when you quit; 8 says how far it is and stops it")
+    while begun.is_live:
+        await asyncio.sleep(_LOOK)
+        begun = await asyncio.to_thread(_read, desk.workspace.database, begun.key)
+    if begun.control and begun.status != "finished":
+        desk.tell(f"{file.name}: stopped. What was made is kept, and 8 continues", "warn")
+    elif begun.status != "finished":
+        desk.tell(f"{file.name} could not be made: {begun.message or 'its process is gone'}", "error")
+    elif desk.workspace.editing is None and await opening.enter_file(desk, file):
+        desk.tell(f"{file.name} is made: 7 shows its rules, r runs its tests")
+    else:
+        desk.tell(f"{file.name} is made; o opens it")
+
+
+async def _ask_and_start(
+    desk: Desk, title: str, request_of: Callable[[Values], GenerationRequest], recorded: str | None
+) -> tuple[FoundGeneration, ActivityRow] | None:
+    """Ask who writes it, say the price, ask for permissions, and start the process; None where it was left."""
+    workspace = desk.workspace
+
+    async def price_of(values: Values) -> str:
+        return await asyncio.to_thread(lambda: price_regeneration(workspace.project(), request_of(values)))
 
     settings = workspace.settings
     target = recorded or next(iter((*settings.run.targets, *settings.answering)), None)
     entered = await desk.push_screen_wait(RegenerationForm(title, settings, target, price_of))
-    if entered is None or screen.making_now:
-        return
-    request = remake.request(entered, recorded)
-    try:
-        found, missing = await asyncio.to_thread(_find, screen, request, entered.get("other target"))
-    except _CANNOT as problem:
-        screen.tell(str(problem), "error")
-        return
+    if entered is None:
+        return None
+    found, missing = await asyncio.to_thread(_find, desk, request_of(entered), entered.get("other target"))
     if not await approve(desk, missing, workspace.root):
-        screen.tell(NOT_AGREED, "warn")
-        return
-    try:
-        started = await _start_process(screen, found)
-    except (DetachFailed, StoreError) as problem:
-        _show_failure(screen, problem.reason if isinstance(problem, DetachFailed) else str(problem))
-        return
-    follow(screen, started, editing)
+        desk.tell(NOT_AGREED, "warn")
+        return None
+    return found, await _start_process(desk, found)
 
 
-def _price(screen: RulesView, request: GenerationRequest) -> str:
-    return price_regeneration(screen.workspace.project(), request)
-
-
-def _find(screen: RulesView, request: GenerationRequest, typed: str | None) -> tuple[FoundGeneration, list[Permission]]:
+def _find(desk: Desk, request: GenerationRequest, typed: str | None) -> tuple[FoundGeneration, list[Permission]]:
     """The generation, and what it would do that is not agreed to; a target that was typed here is agreed to."""
-    project = screen.workspace.project()
+    project = desk.workspace.project()
     if typed:
         agree_to_typed([find_typed(typed.strip(), project.settings)], project.environment, project.root)
     found = find_generation(request, project)
     return found, found.permissions()
 
 
-async def _start_process(screen: RulesView, found: FoundGeneration) -> ActivityRow:
+async def _start_process(desk: Desk, found: FoundGeneration) -> ActivityRow:
     """Store the generation and start the process that executes it."""
-    desk, workspace = screen.desk, screen.workspace
+    workspace = desk.workspace
     planned = partial(plan_activity, kind="generation", about=found.about, request=found.request.stored())
     key = await desk.writer.write(planned)
     try:

@@ -309,6 +309,7 @@ _SAMPLE = Step("everywhere", "sample", "", "try the sample project: no key, no n
 _BEGIN = (
     Step("everywhere", "new_dataset", "ctrl+n", "write a dataset"),
     Step("everywhere", "import", "O", "import tests from promptfoo, Prompt Foundry or another tool"),
+    Step("everywhere", "generate", "8", "generate tests from a prompt file"),
     Step("everywhere", "playground", "P", "talk to a model and keep the conversation as an item"),
     Step("everywhere", "help", "?", "read the keys"),
 )
