@@ -14,7 +14,7 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 
 import tui_evals.tui
-from tests.bench.screen_stores import figure, store
+from tests.bench.screen_stores import figure, project, store
 from tui_evals.tui.matrix import MatrixScreen
 from tui_evals.tui.results.failure_view import read_map
 from tui_evals.tui.results.pane import ResultsPane
@@ -66,7 +66,7 @@ def memory() -> float:
 async def opening(rows: int) -> None:
     """A run of many answers is opened, sorted and filtered."""
     with tempfile.TemporaryDirectory() as name:
-        path, run = store(Path(name), rows, rows)
+        path, run = store(Path(name), rows, rows, project(Path(name), rows))
         app = Bench(path)
         pane = app.results
         async with app.run_test(size=SIZE) as pilot:

@@ -1,5 +1,6 @@
 """The matrix of a run: what stands where at which width, and a person who looks for what the models disagree on."""
 
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +19,7 @@ from tui_evals.store.figures import GridCell, GridLine
 from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
+from tui_evals.tui import matrix
 from tui_evals.tui.compare.screen import CompareScreen
 from tui_evals.tui.matrix import AnswerText, MatrixRows, MatrixScreen, beside, head_rows, layout, text_rows
 from tui_evals.tui.rows import row_text
@@ -99,6 +101,18 @@ async def test_cells_get_higher_by_a_key_and_the_cursor_stays_on_its_row(tmp_pat
         await person.sees("target:m/second")
         await person.press("right", "enter")
         await person.sees("rows · target:m/second")
+
+
+async def test_the_rows_are_drawn_before_the_items_of_the_dataset_are_read(tmp_path, monkeypatch):
+    stored(tmp_path, monkeypatch)
+    wait = Event()
+    monkeypatch.setattr(matrix, "read_items", lambda *_: wait.wait(60) and [{"prompt": "which one is it?"}])
+    async with at_the_workbench(tmp_path, size=(120, 40)) as person:
+        await person.press("6", "enter", "m")
+        await person.sees("model 0 says 0")
+        assert "which one is it?" not in person.screen()
+        wait.set()
+        await person.sees("which one is it?")
 
 
 def stored(folder, monkeypatch):

@@ -493,3 +493,21 @@ def test_the_next_failure_is_looked_for_near_the_cursor_and_not_among_all_answer
     monkeypatch.setattr(Reader, "ids", lambda *_: pytest.fail("all answers are read"))
     assert failure(watch, 17, 1) == 20
     assert len(looked) == (0 if plain else 5)
+
+
+def test_the_counts_of_a_live_run_are_read_once_and_are_those_that_each_reading_gives(watch, writer, path, monkeypatch):
+    planned = [PlannedAnswer(place, place // 2, 0, 0, place % 2, 0, f"t-{place // 2}") for place in range(8)]
+    run = writer.plan(new_run(targets=("one", "two")), planned)
+    ids = ids_of(path, run)
+    with hold(run_lock(path, run.key)):
+        writer.run_status(run.id, "running", started=1.0)
+        writer.running(ids[6:], 2.0)
+        answer(writer, ids[:2])
+        answer(writer, ids[2:3], "fail")
+        readings = []
+        groups = Reader._groups
+        monkeypatch.setattr(Reader, "_groups", lambda self, number: readings.append(number) or groups(self, number))
+        watch.open_run(run.id)
+        assert watch.run.status == "running" and len(readings) == 1
+        assert watch.totals == watch.reader.totals(run.id) and watch.totals.running == 2
+        assert watch.columns == watch.reader.totals_by(run.id, "column") and len(watch.columns) == 2

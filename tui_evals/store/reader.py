@@ -222,6 +222,16 @@ class Reader:
         """A run in numbers."""
         return self._with_lost_calls(run, self._settled(run, ledger.together(self._groups(run).items())))
 
+    def live_totals(self, run: RunRow) -> tuple[Totals, dict[tuple[int, int], Totals]]:
+        """A run that is live and each of its columns in numbers, as `totals` and `totals_by` tell them, read once."""
+        groups = self._groups(run.id)
+        columns: dict[tuple[int, int], list[tuple[ledger.Group, Totals]]] = {}
+        for group, totals in groups.items():
+            if group.prompt >= 0:
+                columns.setdefault((group.prompt, group.target), []).append((group, totals))
+        together = {column: ledger.together(own) for column, own in sorted(columns.items())}
+        return ledger.together(groups.items()), together
+
     def totals_by(self, run: int, by: str) -> dict[Any, Totals]:
         """The groups of a run in numbers: by target or prompt (numbers), category, column (prompt and target), or cell.
 

@@ -14,6 +14,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from tui_evals.garbage import garbage_collection_paused
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     FAILING,
@@ -73,7 +74,7 @@ class GridView:
 
 def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
     """The rows of a run; FilterError says what is wrong with the filter."""
-    with Reader(database) as reader:
+    with garbage_collection_paused(), Reader(database) as reader:
         return reader.grid_rows(
             run, parse_filter(view.text) if view.text else None, view.order, differing=view.differing
         )
@@ -81,7 +82,7 @@ def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
 
 def read_items(database: Path, run: int) -> Sequence[Mapping[str, Any]]:
     """The items of the dataset of a run."""
-    with Reader(database) as reader:
+    with garbage_collection_paused(), Reader(database) as reader:
         found = reader.run(run)
         return reader.dataset(found).items if found.snapshot else ()
 
@@ -428,8 +429,8 @@ class MatrixScreen(FeatureScreen):
         self._columns: tuple[GridColumn, ...] = ()
         self._names, self._named = names or AS_THEY_ARE, names is not None
         self._pages: CellPages | None = None
-        self._items: Sequence[Mapping[str, Any]] = ()
-        """The items of the dataset, as they were asked."""
+        self._items: Sequence[Mapping[str, Any]] | None = None
+        """The items of the dataset, as they were asked, once they are read behind the first picture."""
         self._view = self._wanted = GridView()
         """What is shown, and what is to be: it may still be read while the next key comes."""
         self._cursor, self._first = 0, 0
@@ -476,7 +477,6 @@ class MatrixScreen(FeatureScreen):
         try:
             if self._reader is None:
                 self._open()
-                self._items = await asyncio.to_thread(read_items, self.database, self._number)
             reading = asyncio.to_thread(read_rows, self.database, self._number, view)
             if self._named:
                 rows = await reading
@@ -515,8 +515,11 @@ class MatrixScreen(FeatureScreen):
         self.run_worker(self._count(), group="counting", name="counting", exclusive=True, exit_on_error=False)
 
     async def _count(self) -> None:
-        """The numbers above the columns."""
+        """What the item under the cursor asks, and the numbers above the columns."""
         assert self._run is not None
+        if self._items is None:
+            self._items = await asyncio.to_thread(read_items, self.database, self._number)
+            self.texts.show(self._texts)
         columns = await asyncio.to_thread(read_columns, self.database, self._run)
         if columns and self._columns:
             here = self._columns[self._cursor].place
@@ -622,7 +625,7 @@ class MatrixScreen(FeatureScreen):
 
     def _unit(self, line: GridLine) -> Mapping[str, Any]:
         """The item or turn of a row, as it was asked."""
-        items = self._items
+        items = self._items or ()
         item = items[line.item] if line.item < len(items) else {}
         turns = item.get("turns")
         return turns[line.turn] if isinstance(turns, list) and line.turn < len(turns) else item

@@ -376,7 +376,10 @@ class Watch:
         self._seq = max([last, *(row.seq for row in change.rows[-1:])])
 
     def _read_totals(self, run: RunRow) -> None:
-        self.totals, self.columns = self.reader.totals(run.id), self.reader.totals_by(run.id, "column")
+        if run.status in LIVE:  # looked at five times a second
+            self.totals, self.columns = self.reader.live_totals(run)
+        else:
+            self.totals, self.columns = self.reader.totals(run.id), self.reader.totals_by(run.id, "column")
 
     def _reopen(self, change: StoreChange) -> None:
         """Another file is in the place of the store: look into that one, for the run of the same id."""
@@ -464,7 +467,7 @@ class Watch:
         run = self.run
         if run is None or order.plain:
             return None
-        with Reader(self.database) as reader:
+        with garbage_collection_paused(), Reader(self.database) as reader:
             return reader.ids(run.id, order.filter(), order.sort, order.descending)
 
     def first_found(self, order: AnswerOrder) -> array[int] | None:
@@ -473,7 +476,7 @@ class Watch:
         found = by_beginnings(where) if run is not None and where is not None and run.total > _MANY else None
         if run is None or found is None:
             return None
-        with Reader(self.database) as reader:
+        with garbage_collection_paused(), Reader(self.database) as reader:
             return reader.ids(run.id, found, order.sort, order.descending)
 
     def arrange(self, order: AnswerOrder, ids: array[int] | None) -> None:

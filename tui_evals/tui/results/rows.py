@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from tui_evals.light_records import LazySequence, dataclass
@@ -122,8 +123,20 @@ def layout(width: int, run: RunRow, several: RunExtent, at: int = 0, sort: str |
 
     Names and texts come first: evaluators give up their numbers before a text gets short, and facts their columns.
     """
+    return _layout(width, tuple(run.targets), tuple(run.prompts), several, at, sort)
+
+
+@lru_cache(8)
+def _layout(
+    width: int,
+    target_names: tuple[str, ...],
+    prompt_names: tuple[str, ...],
+    several: RunExtent,
+    at: int,
+    sort: str | None,
+) -> Layout:
     most = _longest_name(width)
-    targets, prompts = (tuple(told_apart(short_names(names), most)) for names in (run.targets, run.prompts))
+    targets, prompts = (tuple(told_apart(short_names(names), most)) for names in (target_names, prompt_names))
     least = max(_PREVIEW, width // 5) if width >= _WIDE else 1
     answer = Column("answer", "answer", least, 98, rest=True)
     fitting = fit_columns([*_fixed(width, targets, prompts, several), answer], width - _BEFORE)
