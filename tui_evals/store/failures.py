@@ -14,6 +14,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, NamedTuple
 
+from tui_evals.garbage import foreground
 from tui_evals.light_records import dataclass
 from tui_evals.text.names import cause_of
 
@@ -221,6 +222,7 @@ class _Kind:
     def _leader(self, sign: str) -> str | None:
         if self._of[1]:
             return next((one for one, _ in self._leaders if one == sign), None)
+        foreground.give_way()
         words = self._words(sign)
         return next((one for one, own in self._leaders if one == sign or self._alike(words, own)), None)
 
