@@ -108,11 +108,21 @@ def test_columns_are_called_by_what_they_share_with_those_they_face(grid):
 @pytest.mark.parametrize(
     ("one", "other", "says"),
     [
-        (TERSE, CHATTY, ((1, 0), (1, 1))),
-        (((0, 0), (1, 0)), ((1, 1), (0, 1)), ((0, 1), (1, 1))),
-        (TERSE, ((1, 0),), "A has 2 columns and B 1; every column of A needs one of B"),
+        (TERSE, CHATTY, (TERSE, ((1, 0), (1, 1)))),
+        (((0, 0), (1, 0)), ((1, 1), (0, 1)), (((0, 0), (1, 0)), ((0, 1), (1, 1)))),
+        (((0, 0),), ((1, 1),), (((0, 0),), ((1, 1),))),
+        (TERSE, ((1, 1),), (((0, 1),), ((1, 1),))),
+        (((0, 2), (1, 2)), ((1, 0), (0, 1), (2, 1)), (((0, 2), (1, 2)), ((0, 1), (1, 0)))),
+        (TERSE, ((1, 2),), "A has 2 columns and B 1, and no target or prompt is in both"),
         (TERSE, TERSE, "2 columns would be compared with itself"),
     ],
 )
 def test_regions_face_by_what_they_share_and_others_are_refused_in_words(one, other, says):
     assert regions_faced(one, other) == says
+
+
+def test_of_regions_of_different_size_the_columns_that_face_each_other_are_compared_and_counted(grid):
+    some, alone = read_columns(grid, 1, (TERSE, ((1, 1),))), read_columns(grid, 1, (((0, 1),), ((1, 1),)))
+    assert [side.run.name for side in some.sides] == ["terse (1 of 2 columns)", alone.sides[1].run.name]
+    assert some.against == alone.against and some.lines == alone.lines
+    assert [side.run.total for side in some.sides] == [side.run.total for side in alone.sides]

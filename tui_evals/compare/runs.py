@@ -503,35 +503,49 @@ Region = tuple[Column, ...]
 """Some columns of a run, each by its prompt and target."""
 
 
-def regions_faced(one: Region, other: Region) -> str | Region:
-    """The columns of the other region in the order in which they face those of the first, or why they do not."""
+def regions_faced(one: Region, other: Region) -> str | tuple[Region, Region]:
+    """The columns of both regions in the order in which they face each other, or why they do not.
+
+    Of regions of different size those face each other that have a target or a prompt in common.
+    """
     if shared := sorted({*one} & {*other}):
         return f"{counted(len(shared), 'column')} would be compared with itself"
-    if len(one) != len(other):
-        return f"A has {counted(len(one), 'column')} and B {len(other)}; every column of A needs one of B"
     for part in (1, 0):  # the same targets under other prompts, or the same prompts with other targets
-        facing = {column[part]: column for column in other}
-        if len(facing) == len(other) and facing.keys() == {column[part] for column in one}:
-            return tuple(facing[column[part]] for column in one)
-    return other
+        own, facing = ({column[part]: column for column in region} for region in (one, other))
+        both = [number for number in own if number in facing]
+        whole = len(both) == len(one) == len(other)
+        if whole or (both and len(one) != len(other) and len(own) == len(one) and len(facing) == len(other)):
+            return tuple(own[number] for number in both), tuple(facing[number] for number in both)
+    if len(one) != len(other):
+        return f"A has {counted(len(one), 'column')} and B {len(other)}, and no target or prompt is in both"
+    return one, other
 
 
-def read_columns(reader: Reader, number: int, regions: tuple[Region, Region]) -> Comparison:
-    """Compare two regions of a run column by column; LookupError if it is gone, ValueError if they do not face."""
-    run = reader.run(number)
+def facing_columns(regions: tuple[Region, Region]) -> tuple[Region, Region]:
+    """The columns of two regions that are compared with each other; ValueError if none are."""
     faced = regions_faced(*regions)
     if isinstance(faced, str):
         raise ValueError(faced)
-    first, later = regions[0], faced
-    names = [_facing_name(run, *pair) for pair in zip(first, later, strict=True)]
+    return faced
+
+
+def read_columns(reader: Reader, number: int, regions: tuple[Region, Region]) -> Comparison:
+    """Compare two regions of a run column by column; LookupError if it is gone, ValueError if they do not face.
+
+    A region of which some columns face none is called by how many are compared.
+    """
+    run, faced = reader.run(number), facing_columns(regions)
+    names = [_facing_name(run, *pair) for pair in zip(*faced, strict=True)]
     with garbage_collection_paused():
         document = reader.snapshot(run.snapshot)
         judged_by, labels = reader.judged_by(run, document), _labels(reader, run)
         calls, *_ = read_call_verdicts(reader, [run], [judged_by.document])
-        sides = [
-            replace(_region_side(reader, run, region, names, document, judged_by, labels), calls=calls)
-            for region in (first, later)
-        ]
+        sides = []
+        for given, region in zip(regions, faced, strict=True):
+            side = _region_side(reader, run, region, names, document, judged_by, labels)
+            some = "" if len(given) == len(region) else f" ({len(region)} of {counted(len(given), 'column')})"
+            called = replace(side.run, name=f"{region_name(run, given)}{some}")
+            sides.append(replace(side, run=called, calls=calls))
         return compare_runs(sides, reader.differing)
 
 

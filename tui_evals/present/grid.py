@@ -205,7 +205,7 @@ def regions_meant(run: RunRow, text: str) -> tuple[tuple[Column, ...], tuple[Col
             raise NoColumn(f"{text!r} names the same column of {run.key} twice; its columns are {_listed(run)}")
         if isinstance(faced := regions_faced(first, second), str):
             raise NoColumn(f"{text!r} cannot be compared: {faced}. The columns of {run.key} are {_listed(run)}")
-        return first, faced
+        return first, second
     assert problem is not None
     raise problem
 

@@ -8,7 +8,15 @@ from itertools import islice
 from typing import Any
 
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
-from tui_evals.compare.runs import ComparedLine, Comparison, Region, RunSide, read_columns, read_comparison
+from tui_evals.compare.runs import (
+    ComparedLine,
+    Comparison,
+    Region,
+    RunSide,
+    facing_columns,
+    read_columns,
+    read_comparison,
+)
 from tui_evals.compare.verdicts import JUDGED_OTHERWISE, NAMES, caveats, difference_sentence
 from tui_evals.figures import Interval
 from tui_evals.present.comparisons import RateRow, category_rates, population_sentence, rate_rows
@@ -31,7 +39,7 @@ def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
 
 def columns_document(reader: Reader, run: RunRow, regions: tuple[Region, Region]) -> dict[str, Any]:
     """Two regions of one run, compared, as a document."""
-    totals = [reader.totals_in(run.id, region) for region in regions]
+    totals = [reader.totals_in(run.id, region) for region in facing_columns(regions)]
     return _document(reader, read_columns(reader, run.id, regions), totals)
 
 
