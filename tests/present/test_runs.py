@@ -7,6 +7,7 @@ from tui_evals.present.runs import (
     column_names,
     counts_sentence,
     judge_name,
+    look_sentence,
     next_step,
     run_cost,
     run_data,
@@ -78,3 +79,11 @@ def test_targets_are_named_with_their_models_and_columns_with_their_prompts():
     assert target_names(run) == ("a (m)", "b")
     assert column_names(run)[1, 0] == "a · q"
     assert list(column_names(a_run(targets=("odd", "odd"))).values()) == ["odd", "odd (2)"]
+
+
+def test_the_command_after_a_run_shows_the_worst_that_there_is():
+    counts = {"failed": "fail", "errored": "error", "partial": "partial", "unjudged": "unjudged"}
+    for better, (field, word) in enumerate(counts.items()):
+        given = dict.fromkeys(list(counts)[better:], 1)
+        assert look_sentence(a_run(), totals(**given)).startswith(f"`tui-evals show k3fa9z --only {word}`"), field
+    assert look_sentence(a_run(), totals(passed=10)) == "`tui-evals show k3fa9z` shows its answers"

@@ -4,9 +4,10 @@ import json
 
 from tests.store.helpers import said
 from tui_evals.present.answers import answer_words
-from tui_evals.present.transcripts import transcript_lines, transcript_text
+from tui_evals.present.transcripts import _other, transcript_lines, transcript_text
 from tui_evals.reports.page.texts import answer_block
 from tui_evals.store.rows import answer_record, body_of
+from tui_evals.transcript import Audio, File, Image
 
 from .rows import an_answer
 
@@ -59,3 +60,15 @@ def test_a_page_shows_the_steps_instead_of_the_calls():
 def test_steps_come_out_of_the_store_as_they_went_in():
     record = said("Done.", steps=json.loads(json.dumps(STEPS)))
     assert transcript_text(answer_record(*body_of(record))) == transcript_text(record)
+
+
+def test_a_picture_a_sound_and_a_file_are_told_by_their_kind_address_and_size():
+    parts = (
+        (Image(media_type="image/png", data="QUJD"), "[image, image/png, 3 bytes]"),
+        (Image(url="data:image/png;base64,QUJDREVG"), "[image, 6 bytes]"),
+        (Image(url="https://example.org/a.png"), "[image, https://example.org/a.png]"),
+        (Audio(media_type="audio/wav", data="QUJD", transcript="hello"), "[audio, audio/wav, 3 bytes]: hello"),
+        (File(name="a.pdf", url="https://example.org/" + "a" * 300), f"[file a.pdf, https://example.org/{'a' * 180}]"),
+    )
+    for part, text in parts:
+        assert [line.text for line in _other(part)] == [text]
