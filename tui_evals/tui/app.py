@@ -117,6 +117,7 @@ class DeskApp(App[str]):
     CSS_PATH = "styles/app.tcss"
     TITLE = "tui-evals"
     ENABLE_COMMAND_PALETTE = False
+    ALLOW_SELECT = False  # Textual's selection fails where a click hits a widget that is just being removed
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("everywhere")]
 
     def __init__(
