@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
-from textual.events import Key, Paste
+from textual.events import Key, MouseDown, Paste
+from textual.geometry import Offset
+from textual.widgets import Static
 
 from tests.tui.story import at_the_workbench, write
 from tui_evals.garbage import foreground
@@ -109,6 +111,17 @@ async def test_a_key_that_comes_before_a_dialog_is_built_waits_for_it(folder):
         built.set()
         await done(person)
     assert taken == ["two"]
+
+
+async def test_a_click_at_a_widget_that_is_being_removed_does_nothing(folder, monkeypatch):
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        gone = (Static("gone"), Offset(0, 0))
+        monkeypatch.setattr(type(person.app.screen), "get_widget_and_offset_at", lambda *_: gone)
+        person.app.post_message(MouseDown(None, 5, 3, 0, 0, 1, False, False, False))
+        await done(person)
+        burst(person, "j")
+        await done(person)
+        assert person.app.workspace.where == ("items", 0)
 
 
 async def test_a_defect_behind_a_key_ends_the_workbench_and_leaves_no_dead_keyboard(folder, monkeypatch):
