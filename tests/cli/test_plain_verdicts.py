@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.past import Said, past
 from tests.reports.written import report_text
-from tui_evals.compare.statistics import items_needed, paired_test
+from tui_evals.figures import items_needed, paired_test
 from tui_evals.store.reader import Reader
 
 HIDDEN = re.compile(r"\b(not )?shown\b|chance alone gives a gap")

@@ -14,7 +14,7 @@ from tui_evals.compare.battles import (
     shares_by_item,
     tally_matches,
 )
-from tui_evals.compare.statistics import paired_test
+from tui_evals.figures import paired_test
 from tui_evals.store.battles import Bout
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.compare.helpers import answer, compared, document, ran, scored
 from tui_evals.compare.measures import LEVEL
 from tui_evals.compare.runs import compare_runs
-from tui_evals.compare.statistics import holm, mcnemar, paired_test
+from tui_evals.figures import holm, mcnemar, paired_test
 
 SIX = document(*"abcdef")
 

@@ -20,7 +20,7 @@ from tui_evals.compare.baseline import (
     shared_items,
 )
 from tui_evals.compare.runs import compare_runs
-from tui_evals.compare.statistics import mcnemar
+from tui_evals.figures import mcnemar
 
 LEVELS = st.floats(0.0005, 0.5)
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.compare.helpers import answer, compared, document
 from tui_evals.compare import measures
-from tui_evals.compare.statistics import mcnemar
 from tui_evals.compare.verdicts import NAMES, chance_phrase, difference_sentence, measured_sentence, power_phrase
+from tui_evals.figures import mcnemar
 
 
 def made(before=0.5, after=0.75, items=200, p=0.31, what="", column="", needed=None, **given):

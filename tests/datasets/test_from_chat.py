@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_evals.datasets.parts import MAX_TURNS, item_of_messages
+from tui_evals.datasets.fields import MAX_TURNS, item_of_messages
 from tui_evals.datasets.paths import CannotEdit
 from tui_evals.datasets.validate import parse_dataset
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_evals.datasets import parts
-from tui_evals.datasets.parts import parts_of, shape_of
+from tui_evals.datasets import fields
+from tui_evals.datasets.fields import parts_of, shape_of
 from tui_evals.datasets.paths import CannotEdit, rewrite_json, set_at
 
 TEXT = st.text(max_size=8)
 LEAF = st.none() | st.booleans() | st.integers() | TEXT | st.lists(TEXT, max_size=2)
-MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(parts.ROLES), "content": TEXT}, optional={"name": TEXT})
+MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(fields.ROLES), "content": TEXT}, optional={"name": TEXT})
 VALUES = st.one_of(
     st.tuples(st.just("pairs"), st.dictionaries(TEXT, LEAF, min_size=1, max_size=5)),
     st.tuples(st.just("messages"), st.lists(MESSAGE | LEAF, min_size=1, max_size=5)),
@@ -28,15 +28,17 @@ def test_what_is_added_copied_moved_or_taken_away_leaves_the_other_parts_as_they
     before = json.dumps(value)
     count = len(parts_of(shape, value))
     number = data.draw(st.integers(0, count - 1))
-    added = parts.with_new_part(shape, value, number + 1, "a name that is not there")
+    added = fields.with_new_part(shape, value, number + 1, "a name that is not there")
     assert len(parts_of(shape, added)) == count + 1
-    assert same(parts.without_part(shape, added, number + 1), value)
-    assert same(parts.without_part(shape, parts.with_copied_part(shape, value, number), number + 1), value)
+    assert same(fields.without_part(shape, added, number + 1), value)
+    assert same(fields.without_part(shape, fields.with_copied_part(shape, value, number), number + 1), value)
     if shape != "pairs":
         by = data.draw(st.integers(-6, 6))
-        moved = parts.with_moved_part(shape, value, number, by)
+        moved = fields.with_moved_part(shape, value, number, by)
         there = min(max(number + by, 0), count - 1)
-        assert moved[there] == value[number] and same(parts.with_moved_part(shape, moved, there, number - there), value)
+        assert moved[there] == value[number] and same(
+            fields.with_moved_part(shape, moved, there, number - there), value
+        )
     assert json.dumps(value) == before
 
 
@@ -85,7 +87,7 @@ def test_of_a_message_the_text_is_edited_and_of_what_is_no_text_all_of_it():
         ("user", (3,)),
         ("?", (4,)),
     ]
-    assert [part.label for part in parts_of("tools", [parts.new_tool(), {"name": "flat"}, {}, 5])] == [
+    assert [part.label for part in parts_of("tools", [fields.new_tool(), {"name": "flat"}, {}, 5])] == [
         "function_name",
         "flat",
         "3",
@@ -96,25 +98,25 @@ def test_of_a_message_the_text_is_edited_and_of_what_is_no_text_all_of_it():
 def test_the_role_that_comes_next_is_the_one_of_a_new_message():
     chat = None
     for number in range(3):
-        chat = parts.with_new_part("messages", chat, number)
+        chat = fields.with_new_part("messages", chat, number)
     assert [message["role"] for message in chat] == ["user", "assistant", "user"]
-    assert parts.with_next_role([{"content": "x", "role": "user", "name": "n"}], 0) == [
+    assert fields.with_next_role([{"content": "x", "role": "user", "name": "n"}], 0) == [
         {"content": "x", "role": "assistant", "name": "n"}
     ]
     with pytest.raises(CannotEdit, match="Press v to fix it"):
-        parts.with_next_role([5], 0)
+        fields.with_next_role([5], 0)
 
 
 def test_a_name_is_given_once_and_a_renamed_pair_stays_in_its_place():
     pairs = {"a": 1, "b": 2}
-    assert list(parts.with_renamed_part(pairs, 0, "c").items()) == [("c", 1), ("b", 2)]
-    assert parts.with_renamed_part(pairs, 0, "a") is pairs
-    assert parts.with_copied_part("pairs", {"a": 1, "a_2": 2}, 0) == {"a": 1, "a_3": 1, "a_2": 2}
+    assert list(fields.with_renamed_part(pairs, 0, "c").items()) == [("c", 1), ("b", 2)]
+    assert fields.with_renamed_part(pairs, 0, "a") is pairs
+    assert fields.with_copied_part("pairs", {"a": 1, "a_2": 2}, 0) == {"a": 1, "a_3": 1, "a_2": 2}
     for name in ("b", " "):
         with pytest.raises(CannotEdit):
-            parts.with_renamed_part(pairs, 0, name)
+            fields.with_renamed_part(pairs, 0, name)
     with pytest.raises(CannotEdit, match="there is a b already"):
-        parts.with_new_part("pairs", pairs, 0, "b")
+        fields.with_new_part("pairs", pairs, 0, "b")
     with pytest.raises(CannotEdit, match="order"):
-        parts.with_moved_part("pairs", pairs, 0, 1)
-    assert parts.without_part("pairs", {"a": 1}, 0) is None
+        fields.with_moved_part("pairs", pairs, 0, 1)
+    assert fields.without_part("pairs", {"a": 1}, 0) is None

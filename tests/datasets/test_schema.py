@@ -5,14 +5,14 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
+from tui_evals.datasets.model import FILE, json_schema
 from tui_evals.datasets.paths import pretty_json
-from tui_evals.datasets.schema import FILE, json_schema
 
 pytestmark = pytest.mark.story
 
 
 def test_the_schema_in_the_package_is_current():
-    assert FILE.read_text(encoding="utf-8") == pretty_json(json_schema()), "run: python -m tui_evals.datasets.schema"
+    assert FILE.read_text(encoding="utf-8") == pretty_json(json_schema()), "run: python -m tui_evals.datasets.model"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from tui_evals.datasets.document import load
-from tui_evals.datasets.parts import new_tool
+from tui_evals.datasets.fields import new_tool
 from tui_evals.datasets.tools import _WANTED, schema_problems, tool_problems
 from tui_evals.datasets.validate import _check_schema, validate
 from tui_evals.evaluators.registry import load_registry

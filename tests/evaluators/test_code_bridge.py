@@ -7,7 +7,7 @@ import pytest
 
 from tests.evaluators.helpers import score
 from tui_evals.evaluators.base import Score
-from tui_evals.evaluators.unit_tests import PythonUnitTests
+from tui_evals.evaluators.markup import PythonUnitTests
 
 
 @pytest.fixture(autouse=True)

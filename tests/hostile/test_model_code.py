@@ -20,7 +20,7 @@ from tests.evaluators.helpers import score
 from tui_evals import evaluate
 from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import Score
-from tui_evals.evaluators.unit_tests import PythonUnitTests
+from tui_evals.evaluators.markup import PythonUnitTests
 from tui_evals.runs.project import load_project
 from tui_evals.runs.start import prepare
 from tui_evals.tui.runs.starting import RunOrder, price_words

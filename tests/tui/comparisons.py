@@ -4,7 +4,7 @@ from tests.compare.helpers import run
 from tui_evals.compare.measures import MeasuredDifference, RunDifference, shared_figure
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide, SharedRates
 from tui_evals.compare.sides import Answer
-from tui_evals.compare.statistics import mcnemar
+from tui_evals.figures import mcnemar
 from tui_evals.store.records import ScoreRecord
 from tui_evals.tui.compare.rows import LineTexts
 

@@ -13,7 +13,7 @@ from textual.app import App
 
 from tests.tui.hostile import STRANGE
 from tui_evals import tui
-from tui_evals.datasets.parts import new_tool
+from tui_evals.datasets.fields import new_tool
 from tui_evals.datasets.paths import CannotEdit, Problem, same_data
 from tui_evals.datasets.validate import ValidationReport
 from tui_evals.present.columns import cell_width

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tui.story import Person, at_the_workbench, write
+from tui_evals.datasets.fields import parts_of, shape_of
 from tui_evals.datasets.model import Dataset, Item, Metadata, Turn
-from tui_evals.datasets.parts import parts_of, shape_of
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.runs.readiness import options_of

@@ -29,13 +29,13 @@ from tui_evals.evaluators.base import (
     verdict_score,
 )
 from tui_evals.evaluators.judging import Noted, ask_once, noting
-from tui_evals.evaluators.parameters import SENT, judge_parameters
 from tui_evals.runs.approving import find_typed
 from tui_evals.targets.base import ConfigurationError, Target, TargetConfig
 from tui_evals.targets.config import Settings
 from tui_evals.targets.function import given_function
 from tui_evals.targets.sweep import base_name
 from tui_evals.text import strictjson
+from tui_evals.text.chats import SENT, judge_parameters
 
 THRESHOLD = 0.5
 ASK = "ask"

@@ -16,7 +16,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.filters import Filter, FilterError, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.redact import secrets_of
+from tui_evals.text.safe import secrets_of
 
 if TYPE_CHECKING:
     from tui_evals.store.writer import Writer

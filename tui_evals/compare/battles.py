@@ -9,12 +9,21 @@ from math import exp, inf, log, log1p, sqrt
 from statistics import fmean
 
 from tui_evals.compare.verdicts import chance, chance_phrase, power_phrase
-from tui_evals.figures import MORE_ITEMS, NORMAL_95, Interval, mean_interval, sample_of
+from tui_evals.figures import (
+    MORE_ITEMS,
+    NORMAL_95,
+    Interval,
+    holm,
+    items_needed,
+    mean_interval,
+    paired_test,
+    percent,
+    sample_of,
+)
 from tui_evals.light_records import dataclass
 from tui_evals.store.battles import Bout, Winner
 
 from .measures import LEVEL, MeasuredDifference
-from .statistics import holm, items_needed, paired_test, percent
 
 MEAN = 1000.0
 _ELO_PER_UNIT = 400 / log(10)

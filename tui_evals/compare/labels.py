@@ -11,8 +11,7 @@ from itertools import combinations
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
-from tui_evals.compare.statistics import percent
-from tui_evals.figures import MORE_ITEMS, NORMAL_95, Figure, Interval, Sample, pass_rate
+from tui_evals.figures import MORE_ITEMS, NORMAL_95, Figure, Interval, Sample, pass_rate, percent
 from tui_evals.light_records import dataclass
 from tui_evals.store.figures import Judged
 from tui_evals.store.reader import Reader

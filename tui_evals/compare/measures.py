@@ -10,13 +10,20 @@ from statistics import fmean
 from typing import NamedTuple
 
 from tui_evals.compare.sides import Answer, CellKey, Kind, RunAnswers, TurnOutcome, repeat_verdicts
-from tui_evals.figures import Figure, Interval, difference_interval, pass_rate, sample_of
+from tui_evals.figures import (
+    Figure,
+    Interval,
+    difference_interval,
+    holm,
+    items_needed,
+    paired_test,
+    pass_rate,
+    sample_of,
+)
 from tui_evals.light_records import dataclass
 from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerStatus
 from tui_evals.text.measures import Measure, common_measure, parse_measure
-
-from .statistics import holm, items_needed, paired_test
 
 _ROUNDING = 1e-12
 PLAIN = Measure()

@@ -8,13 +8,13 @@ from math import comb, fsum, sqrt
 from typing import Any
 
 from tui_evals.compare.sides import TurnOutcome, column_name, repeat_verdicts
+from tui_evals.figures import moments
 from tui_evals.light_records import dataclass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
 
 from .measures import judged_value
-from .statistics import moments
 
 
 @dataclass(frozen=True, slots=True)

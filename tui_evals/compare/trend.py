@@ -21,7 +21,7 @@ from tui_evals.compare.sides import (
     read_call_verdicts,
 )
 from tui_evals.compare.verdicts import difference_sentence, measured_sentence
-from tui_evals.figures import Figure, Interval
+from tui_evals.figures import Figure, Interval, percent
 from tui_evals.light_records import dataclass
 from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
@@ -31,7 +31,6 @@ from tui_evals.text.measures import Measure, common_measure, on_common_scale, pa
 from tui_evals.text.names import did_you_mean
 
 from .measures import MeasuredDifference, RunDifference
-from .statistics import percent
 
 T = TypeVar("T")
 Values = Sequence[float | None]

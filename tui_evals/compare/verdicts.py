@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from tui_evals.compare.measures import LEVEL, MeasuredDifference, RunDifference
 from tui_evals.compare.runs import Comparison, RunSide
 from tui_evals.compare.sides import shared_numbers
-from tui_evals.compare.statistics import percent
+from tui_evals.figures import percent
 
 NAMES = "ABCD"
 """What runs are called in a comparison, in the order they were given."""

@@ -1,4 +1,7 @@
-"""Load a dataset file of any dialect: its text, its data as an eval document, and the lines of its values."""
+"""Load a dataset file of any dialect: its text, its data as an eval document, and the lines of its values.
+
+A file of another format may have a companion next to it, which holds the dataset that it was made of.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from pathlib import Path as File
 from typing import Any, Literal, cast
 
 from tui_evals.datasets import rows
-from tui_evals.datasets.companion import read_companion
 from tui_evals.datasets.paths import (
     CURRENT_VERSION,
     DatasetError,
@@ -29,6 +31,47 @@ from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
 from tui_evals.text import strictjson
 from tui_evals.text.yamls import YamlError, load_yaml
+
+COMPANION_ENDING = ".tui-evals"
+_LARGEST_COMPANION = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """What was written next to a file."""
+
+    dataset: dict[str, Any]
+    """The dataset that the file was made of."""
+    is_whole: bool
+    """Whether the file is as it was written; otherwise it was edited since."""
+
+
+def companion_of(file: File) -> File:
+    """The name of the companion of a file."""
+    return File(f"{file}{COMPANION_ENDING}")
+
+
+def companion_text(text: str, dataset: dict[str, Any]) -> str:
+    """The companion of a text that was made of a dataset."""
+    return strictjson.dumps({"of": _digest(text), "dataset": dataset}) + "\n"
+
+
+def read_companion(file: File, text: str) -> Companion | None:
+    """What is next to a file with this text; None where there is nothing that can be read."""
+    try:
+        raw = read_bytes(companion_of(file), most=_LARGEST_COMPANION, follow_out=True)
+        value = strictjson.loads(raw.decode("utf-8"))
+    except (OSError, ValueError):
+        return None
+    dataset = value.get("dataset") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(dataset, dict) or not isinstance(dataset.get("items"), list):
+        return None
+    return Companion(dataset, value.get("of") == _digest(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
 
 Dialect = Literal["document", "array", "parallel", "csv", "jsonl", "yaml", "parquet"]
 MAX_BYTES = 2**30
@@ -84,7 +127,7 @@ class Document:
         if not self.digest:
             return None
         if self.is_json:
-            return self._layout.line(written_path(path, cast(Shape, self.dialect)))
+            return self._layout.line(written_path(path, cast("Shape", self.dialect)))
         if self.dialect == "yaml":
             shape, places = self._yaml_layout
             return line_in(places, written_path(path, shape))

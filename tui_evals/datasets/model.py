@@ -1,8 +1,12 @@
-"""The eval document as types: Dataset, Item, Turn. No I/O, and no rule that needs more than one field."""
+"""The eval document as types, and its JSON Schema, which `python -m tui_evals.datasets.model` writes.
+
+There are Dataset, Item and Turn. There is no I/O, and no rule that needs more than one field.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -16,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from tui_evals.datasets.paths import MAX_TURNS, Role
+from tui_evals.datasets.paths import MAX_TURNS, Role, pretty_json
 from tui_evals.text.patterns import PatternError, compile_pattern
 from tui_evals.text.strictjson import expectation_text
 
@@ -410,3 +414,33 @@ SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     Turn: frozenset({"messages", "attachments", "ideal"}),
 }
 """Fields the published schema refuses; it knows `name` on conversations only, and its root is open."""
+
+
+FILE = Path(__file__).with_name("schema.json")
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of a dataset; a field that is absent is absent, so null is never a value of it."""
+    schema = Dataset.model_json_schema(mode="validation")
+    for part in (schema, *schema["$defs"].values()):
+        for name, field in part.get("properties", {}).items():
+            part["properties"][name] = _without_null(field)
+    pairs = (("prompt", "turns"), ("prompt", "user"), ("turns", "user"))
+    schema["$defs"][Item.__name__]["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_null(field: dict[str, Any]) -> dict[str, Any]:
+    for branch in (field, *field.get("anyOf", [])):
+        if "patternProperties" in branch:
+            branch["additionalProperties"] = False
+    field = {name: value for name, value in field.items() if not (name == "default" and value is None)}
+    branches = [branch for branch in field.get("anyOf", []) if branch != {"type": "null"}]
+    if len(branches) == len(field.get("anyOf", [])):
+        return field
+    rest = {name: value for name, value in field.items() if name != "anyOf"}
+    return {**branches[0], **rest} if len(branches) == 1 else {"anyOf": branches, **rest}
+
+
+if __name__ == "__main__":
+    FILE.write_text(pretty_json(json_schema()), encoding="utf-8")

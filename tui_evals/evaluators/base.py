@@ -16,13 +16,12 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
+from tui_evals.text.chats import Form, JudgeParameters, parameters_text
 from tui_evals.text.measures import Measure, parse_measure
 from tui_evals.text.model_output import ENDINGS, Choice, ending_word
 from tui_evals.text.names import last_frames
 from tui_evals.text.strictjson import PathError, find_by_path
 from tui_evals.transcript import Transcript
-
-from .parameters import Form, JudgeParameters, parameters_text
 
 Text = Annotated[str, Field(min_length=1)]
 Result = Literal["pass", "fail", "error", "skipped"]

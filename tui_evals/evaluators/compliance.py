@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from tui_evals.evaluators.markup import strip_code_fence
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
-from tui_evals.text.chats import Prompty, PromptyError, parse_prompty
+from tui_evals.text.chats import JudgeParameters, Prompty, PromptyError, WrongParameter, parameters_of, parse_prompty
 from tui_evals.text.measures import Measure
 from tui_evals.text.templates import TemplateError, template_variables
 
@@ -39,9 +40,7 @@ from .judging import (
     refuse_quotation,
     shipped_prompt,
 )
-from .parameters import JudgeParameters, WrongParameter, parameters_of
 from .shown import HEADINGS, evidence_for_prompt
-from .unit_tests import strip_code_fence
 from .verdicts import (
     SKIPPED,
     Scale,

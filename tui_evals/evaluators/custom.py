@@ -30,7 +30,15 @@ from pydantic import Field
 
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import read_bytes, read_text
-from tui_evals.text.chats import PromptyError, parse_prompty
+from tui_evals.text.chats import (
+    SENT,
+    JudgeParameters,
+    PromptyError,
+    WrongParameter,
+    judge_parameters,
+    parameters_of,
+    parse_prompty,
+)
 from tui_evals.text.measures import Measure
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.templates import TemplateError
@@ -55,7 +63,6 @@ from .base import (
 from .custom_source import declared_value, source_fault
 from .javascript_engine import Module, Script, ScriptOptions, engine_obstacle, judge, listed
 from .judging import ask_judge, ask_once, judge_question, question_as_written, reply_object
-from .parameters import SENT, JudgeParameters, WrongParameter, judge_parameters, parameters_of
 from .shown import HEADINGS, call_data, chunks_of, evidence_for_prompt
 from .trust import Trust, TrustError, code_digest, code_files
 from .verdicts import (

@@ -13,12 +13,18 @@ from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
 from tui_evals.light_records import dataclass
-from tui_evals.text.chats import Prompty, parse_prompty, render_messages
+from tui_evals.text.chats import (
+    JudgeParameters,
+    Prompty,
+    parameters_of,
+    parameters_text,
+    parse_prompty,
+    render_messages,
+)
 from tui_evals.text.model_output import ENDINGS, ending_word
 from tui_evals.text.templates import template_variables
 
 from .base import Ask, CannotJudge, Question, consulted
-from .parameters import JudgeParameters, parameters_of, parameters_text
 
 MAX_SHOWN = 500_000  # characters of dataset and answers together
 

@@ -17,12 +17,12 @@ from tui_evals.light_records import dataclass
 from tui_evals.project_files import RefusedFile, real_path
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.reader import Reader
-from tui_evals.store.redact import secrets_of
 from tui_evals.store.rows import plain
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
+from tui_evals.text.safe import secrets_of
 
 Kind = Literal["carried", "changed", "left out"]
 KINDS: tuple[Kind, ...] = ("left out", "changed", "carried")

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_evals.datasets.document import load
+from tui_evals.datasets.fields import item_of_messages
 from tui_evals.datasets.model import Message
-from tui_evals.datasets.parts import item_of_messages
 from tui_evals.datasets.paths import CURRENT_VERSION, CannotEdit, Data, DatasetError, Layout, Path, Problem, with_field
 from tui_evals.datasets.save import save
 from tui_evals.datasets.validate import parse_dataset, problem_of, with_lines

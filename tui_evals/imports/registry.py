@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui_evals.datasets.companion import companion_of, read_companion
+from tui_evals.datasets.document import companion_of, read_companion
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.files import CannotSave

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from tui_evals.datasets.companion import companion_of
+from tui_evals.datasets.document import companion_of
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.imports.base import Losses
 from tui_evals.light_records import dataclass

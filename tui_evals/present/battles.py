@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from tui_evals.compare.battles import PositionLean, Rating, Tally, battle_sentence, lean_sentence
 from tui_evals.compare.sides import column_name
-from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES
-from tui_evals.figures import Interval
+from tui_evals.figures import Interval, percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.figures import local_time
 from tui_evals.present.runs import pace_parts

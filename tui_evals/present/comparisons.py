@@ -8,9 +8,8 @@ from math import floor, log10
 from tui_evals.compare.measures import MeasuredDifference, RunDifference
 from tui_evals.compare.runs import KINDS, ComparedLine, Comparison, RunSide, SharedRates
 from tui_evals.compare.sides import Kind, Usage
-from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import COULD_BE_CHANCE, JUDGED_OTHERWISE, NAMES, WITHOUT_CALLS, chance, p_phrase
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.figures import label_counts
 from tui_evals.store.records import RunRow

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from tui_evals.compare.statistics import percent
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, percent
 from tui_evals.present.status import rateless
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals

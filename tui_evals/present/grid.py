@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_evals.compare.statistics import percent
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import short_names, table
 from tui_evals.present.figures import column_measures, interval_text

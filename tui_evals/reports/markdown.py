@@ -10,9 +10,8 @@ from itertools import islice
 from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import ComparedLine, Comparison, read_comparison
 from tui_evals.compare.sides import column_name
-from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, percent
 from tui_evals.present.answers import (
     answer_name,
     cause_texts,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from tui_evals.compare.statistics import BINS, histograms
+from tui_evals.figures import BINS, histograms
 from tui_evals.light_records import dataclass
 
 METER = 120

@@ -19,11 +19,11 @@ from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.locks import alive, executed_runs, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
-from tui_evals.store.redact import secrets_of
 from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings, load_settings
 from tui_evals.targets.environment import environment
 from tui_evals.targets.permissions import Permission
+from tui_evals.text.safe import secrets_of
 
 DATABASE = "TUI_EVALS_DB"
 """The variable that names another store than the project's own."""

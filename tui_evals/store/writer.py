@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from tui_evals.provenance.chain import Kind
 from tui_evals.store.writer_thread import Tell, WriterThread, run_steps
+from tui_evals.text.safe import redacted, spellings, without
 
 from . import chains, housekeeping, results
 from .database import StoreError, connect, explained
@@ -36,7 +37,6 @@ from .records import (
     Wait,
     WorkerRow,
 )
-from .redact import redacted, spellings, without
 from .results import CacheKey
 from .rows import (
     body_of,

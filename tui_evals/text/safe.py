@@ -1,12 +1,16 @@
-"""Untrusted text made fit for a terminal: nothing in it can move the cursor, recolour, reorder, hide or send."""
+"""Untrusted text made fit for a terminal, and secrets taken out of text before it is stored or shown.
+
+Nothing in a safe text can move the cursor, recolor, reorder, hide or send.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 
 # A longer payload is shown instead of removed: one stray introducer must not hide the rest of an answer.
 _MAX_PAYLOAD = 4096
@@ -197,3 +201,85 @@ def unspelled(text: str) -> str:
 
 def _name(character: str) -> str:
     return f"{_OPEN}U+{ord(character):04X}{_CLOSE}"
+
+
+GONE = "[redacted]"
+_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
+_SHORTEST = 6  # shorter values would blank out ordinary words
+_SHORTEST_SPACED = 12  # digits of a shorter one come apart in any table
+_BETWEEN = " \t\r\n\u00a0\u200b\u200c\u200d\u2060\ufeff-_.,:;|/\\*+'\"`"
+_DROPPED = str.maketrans("", "", _BETWEEN)
+
+_SHAPES = (
+    (r"\bsk-[\w-]{8,}", GONE),
+    (r"\bgh[pousr]_\w{20,}|\bhf_\w{20,}|\bxox[abpr]-[\w-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[\w-]{30,}", GONE),
+    (r"\b(bearer\s+)[\w.~+/=-]{6,}", rf"\1{GONE}"),
+    (r"\b(authorization\W{1,4}basic\s+)[\w+/=]{6,}", rf"\1{GONE}"),
+    (
+        r"((?:api|access|auth|secret|client)[-_]?(?:key|token|secret)\\?\"?\s?[=:]\s?\\?\"?)(?!env:)[^\s&\"',;}\\\[]{6,}",
+        rf"\1{GONE}",
+    ),
+    (r"(://[^/\s:@\"]{0,100}:)[^/\s@\"]{1,200}@", rf"\1{GONE}@"),
+)
+
+
+def secrets_of(environment: Mapping[str, str]) -> list[str]:
+    """The values of variables whose names say that they are secret."""
+    return [value for name, value in environment.items() if value and _NAMES.search(name.upper())]
+
+
+def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Every way a secret may be written in text, JSON, a URL or base64, or backwards, the longest first."""
+    from urllib.parse import quote
+
+    forms = {
+        form
+        for secret in secrets
+        if len(secret) >= _SHORTEST
+        for form in (
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            quote(secret, "", errors="replace"),
+            secret[::-1],
+            *_in_base64(secret),
+        )
+    }
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def without(text: str, spelled: tuple[str, ...]) -> str:
+    """The text without the secrets, given by their spellings, also where something stands between their letters."""
+    for secret in spelled:
+        if secret in text:
+            text = text.replace(secret, GONE)
+    joined = text.translate(_DROPPED) if spelled else ""
+    for secret in spelled:
+        letters = secret.translate(_DROPPED)
+        if len(letters) >= _SHORTEST_SPACED and letters in joined:
+            text = _spaced(letters).sub(GONE, text)
+    return text
+
+
+@lru_cache(maxsize=64)
+def _spaced(letters: str) -> re.Pattern[str]:
+    return re.compile(f"[{re.escape(_BETWEEN)}]*".join(map(re.escape, letters)))
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """What stays the same of a secret in base64, wherever in a longer text it begins."""
+    import base64
+
+    data = secret.encode("utf-8", "replace")
+    for before, first in enumerate((0, 2, 3)):
+        last = (before + len(data)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(bytes(before) + data)[first:last].decode("ascii")
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without the secrets and without anything that has the shape of a key."""
+    text = without(text, spellings(secrets))
+    for shape, replacement in _SHAPES:  # compiled when they are wanted, which is not for help
+        text = re.sub(shape, replacement, text, flags=re.IGNORECASE)
+    return text

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tui_evals.datasets.document import load
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.parts import item_of_messages
+from tui_evals.datasets.fields import item_of_messages
 from tui_evals.datasets.paths import CannotEdit, DatasetError, get_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.steps import insert_item, set_field

@@ -313,8 +313,8 @@ class StoreWriter:
 
     def _opened(self) -> Writer:
         # Imported when it is wanted, because nothing is written before the first picture.
-        from tui_evals.store.redact import secrets_of
         from tui_evals.store.writer import Writer
+        from tui_evals.text.safe import secrets_of
 
         return Writer(self._database, secrets_of(self._variables()), durable=self._settings().durable)
 

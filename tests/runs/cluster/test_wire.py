@@ -32,10 +32,10 @@ from tui_evals.runs.executors.cluster.worker_session import Outbox
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord
-from tui_evals.store.redact import spellings, without
 from tui_evals.store.rows import answer_record, body_of, plain
 from tui_evals.targets.base import HttpService, Price, TargetConfig
 from tui_evals.text.chats import parse_prompty
+from tui_evals.text.safe import spellings, without
 
 wild = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
     ["\ud800", "a\udfffb", "\x00\x1b[31m\x9b", "\n\r"]

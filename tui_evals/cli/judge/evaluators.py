@@ -32,7 +32,6 @@ from tui_evals.evaluators.base import Evaluator, Question, Score, ToolCall, erro
 from tui_evals.evaluators.custom import write_new_evaluator
 from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
 from tui_evals.evaluators.libraries.worker import CannotList, installed_libraries
-from tui_evals.evaluators.parameters import parameters_text
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of, sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError, trust_unit
@@ -51,6 +50,7 @@ from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.model_table import judging_params
 from tui_evals.targets.permissions import Approvals, NotApproved
 from tui_evals.text import strictjson
+from tui_evals.text.chats import parameters_text
 from tui_evals.text.measures import score_figures
 from tui_evals.transcript import Transcript, to_json
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_evals.cli import project
 from tui_evals.cli.output import Stop, colour, columns, say, say_json
-from tui_evals.compare.statistics import percent
+from tui_evals.figures import percent
 from tui_evals.present.columns import table
 from tui_evals.present.gates import gates_data
 from tui_evals.present.provenance import history_lines, provenance, provenance_data

@@ -13,8 +13,8 @@ from tui_evals.cli.look.runs import generation_figures
 from tui_evals.cli.output import Stop, cell, colour, columns, say, say_json
 from tui_evals.cli.run.ending import baseline_lines, say_causes, say_columns, say_gates
 from tui_evals.compare.repeats import RepeatColumn, Repeats, read_repeats
-from tui_evals.compare.statistics import percent
 from tui_evals.datasets.discover import project_root
+from tui_evals.figures import percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import (
     answer_reason,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tui_evals.cli.output import Stop, colour, columns, is_output, say, write_file
-from tui_evals.datasets.companion import companion_of
 from tui_evals.datasets.discover import project_root
+from tui_evals.datasets.document import companion_of
 from tui_evals.files import is_stream
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.gates import gate_lines, gate_texts

@@ -11,10 +11,9 @@ from typing import Any
 
 from tui_evals.cli import inputs
 from tui_evals.cli.output import Stop, cell, is_output, say, say_json, say_result, warn, write_file
-from tui_evals.datasets import save, schema
-from tui_evals.datasets.companion import companion_of, companion_text
+from tui_evals.datasets import model, save
 from tui_evals.datasets.discover import STARTER, make_project, project_root, write_starter
-from tui_evals.datasets.document import Document, load
+from tui_evals.datasets.document import Document, companion_of, companion_text, load
 from tui_evals.datasets.matrix import expanded
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Problem, problem_with_place
@@ -115,7 +114,7 @@ def _add_provider(name: str) -> None:
 
 def print_schema(kind: str) -> None:
     """Print the JSON Schema of a kind of file."""
-    say_json(schema.json_schema() if kind == "dataset" else json_schema())
+    say_json(model.json_schema() if kind == "dataset" else json_schema())
 
 
 def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) -> int:

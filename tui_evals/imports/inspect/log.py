@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tui_evals.datasets.companion import ENDING
+from tui_evals.datasets.document import COMPANION_ENDING
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError, Layout, Problem
 from tui_evals.datasets.paths import Path as Place
 from tui_evals.datasets.validate import parse_dataset, problem_of
@@ -454,7 +454,7 @@ def _report(header: Header, samples: Sequence[LoggedSample], recording: Recordin
         losses.left_out(
             "evaluators and other fields of the dataset, requests without an answer, answers, tool calls, scores and "
             "their details of earlier turns, attempts, costs, times to a first token, models and tokens of errors",
-            why=f"they are in the file {ENDING} that an export writes next to the log",
+            why=f"they are in the file {COMPANION_ENDING} that an export writes next to the log",
         )
     if header.invalidated:
         losses.left_out("the mark that the log is invalid", why="runs have no such mark")

@@ -10,8 +10,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from tui_evals.compare.statistics import percent
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import cause_line
 from tui_evals.present.figures import interval_text, mean_text, run_measures, skipped_sentence, universal_time

@@ -17,9 +17,8 @@ from textual.widgets import Static
 
 from tui_evals.compare.measures import MeasuredDifference
 from tui_evals.compare.runs import SHARED_KINDS, ComparedLine, Comparison
-from tui_evals.compare.statistics import histograms, percent
 from tui_evals.compare.verdicts import NAMES, caveats
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, histograms, percent
 from tui_evals.present.columns import GAP, cell_width
 from tui_evals.present.comparisons import (
     category_name,

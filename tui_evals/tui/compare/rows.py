@@ -25,8 +25,8 @@ from tui_evals.compare.runs import (
     read_comparison,
 )
 from tui_evals.compare.sides import Answer, Kind
-from tui_evals.compare.statistics import percent
 from tui_evals.compare.verdicts import NAMES, caveats, difference_sentence, measured_sentence
+from tui_evals.figures import percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import expected_text
 from tui_evals.present.columns import (

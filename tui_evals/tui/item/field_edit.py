@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tui_evals.datasets import parts
+from tui_evals.datasets import fields
 from tui_evals.datasets.editing import Editing
-from tui_evals.datasets.parts import FieldPart, Shape, parts_of, shape_of
+from tui_evals.datasets.fields import FieldPart, Shape, parts_of, shape_of
 from tui_evals.datasets.paths import CannotEdit, Layout, Problem, get_at, path_text, same_data, set_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.light_records import dataclass
@@ -305,7 +305,7 @@ async def _ask_pair_name(pane: Pane, field: str) -> str | None:
         name = text.strip()
         if not name or name in known:
             return None
-        return Entry(name, name, "a new name", why_not=parts.why_not_name(name, taken) or "")
+        return Entry(name, name, "a new name", why_not=fields.why_not_name(name, taken) or "")
 
     name: str | None = await pane.app.push_screen_wait(
         Menu(
@@ -332,7 +332,7 @@ async def another_name(pane: Pane, field: str, number: int) -> Callable[[Workspa
     old = parts_of(shape, value)[number].label
     taken = value.keys() - {old}
     answer = await pane.app.push_screen_wait(
-        Ask("another name", old, check=lambda text: parts.why_not_name(text.strip(), taken))
+        Ask("another name", old, check=lambda text: fields.why_not_name(text.strip(), taken))
     )
     # What a terminal must not be sent is in the line as a picture, which is no use in a name.
     return None if answer in (None, safe_line(old)) else partial(rename_part, name=str(answer).strip())
@@ -351,7 +351,7 @@ async def begin_part(pane: Pane, field: str, number: int, mark: str) -> bool:
 def add_part(workspace: Workspace, field: str, number: int, name: str, mark: str) -> None:
     """A part to begin with at a position, as the beginning of the step in which it is written."""
     shape, value = _taken_apart(workspace, field)
-    _set(workspace, field, parts.with_new_part(shape, value, number, name), f"add a {_WORDS[shape]}", mark)
+    _set(workspace, field, fields.with_new_part(shape, value, number, name), f"add a {_WORDS[shape]}", mark)
 
 
 def remove_part(workspace: Workspace, field: str, number: int) -> str:
@@ -359,21 +359,21 @@ def remove_part(workspace: Workspace, field: str, number: int) -> str:
     shape, value = _taken_apart(workspace, field)
     label = parts_of(shape, value)[number].label
     word = _WORDS[shape] if shape in ("messages", "texts") else label
-    _set(workspace, field, parts.without_part(shape, value, number), f"take a {_WORDS[shape]} away")
+    _set(workspace, field, fields.without_part(shape, value, number), f"take a {_WORDS[shape]} away")
     return f"took {word} {number + 1 if word != label else ''}".rstrip() + " away; u brings it back"
 
 
 def copy_part(workspace: Workspace, field: str, number: int) -> str:
     """A copy of a part after it."""
     shape, value = _taken_apart(workspace, field)
-    _set(workspace, field, parts.with_copied_part(shape, value, number), f"copy of a {_WORDS[shape]}")
+    _set(workspace, field, fields.with_copied_part(shape, value, number), f"copy of a {_WORDS[shape]}")
     return f"copied {_WORDS[shape]} {number + 1}"
 
 
 def move_part(workspace: Workspace, field: str, number: int, way: int) -> str:
     """Move a part one place on or back, as far as it can go."""
     shape, value = _taken_apart(workspace, field)
-    _set(workspace, field, parts.with_moved_part(shape, value, number, way), f"move a {_WORDS[shape]}")
+    _set(workspace, field, fields.with_moved_part(shape, value, number, way), f"move a {_WORDS[shape]}")
     there = min(max(number + way, 0), len(value) - 1)
     return f"{_WORDS[shape]} {there + 1} of {len(value)}"
 
@@ -381,14 +381,14 @@ def move_part(workspace: Workspace, field: str, number: int, way: int) -> str:
 def rename_part(workspace: Workspace, field: str, number: int, name: str) -> str:
     """Another name for a value."""
     shape, value = _taken_apart(workspace, field)
-    _set(workspace, field, parts.with_renamed_part(value, number, name), "rename a value")
+    _set(workspace, field, fields.with_renamed_part(value, number, name), "rename a value")
     return f"{parts_of(shape, value)[number].label} is {name} now"
 
 
 def turn_role(workspace: Workspace, field: str, number: int) -> str:
     """The next role for a message."""
     _, value = _taken_apart(workspace, field)
-    after = parts.with_next_role(value, number)
+    after = fields.with_next_role(value, number)
     _set(workspace, field, after, "change a role")
     return f"message {number + 1} is of the {after[number]['role']} now; c changes it again"
 

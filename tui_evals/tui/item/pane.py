@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from tui_evals.datasets.attachments import pictures_of
-from tui_evals.datasets.parts import shape_of
+from tui_evals.datasets.fields import shape_of
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import get_at
 from tui_evals.tui import editing

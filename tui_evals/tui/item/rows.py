@@ -13,6 +13,7 @@ from tui_evals.datasets.fields import (
     RESULTS,
     Kind,
     Unreadable,
+    parts_of,
     place_of,
     pretty,
     read_only,
@@ -20,7 +21,6 @@ from tui_evals.datasets.fields import (
     value_at,
     with_value,
 )
-from tui_evals.datasets.parts import parts_of
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import Problem, get_at, path_text, same_data
 from tui_evals.light_records import dataclass

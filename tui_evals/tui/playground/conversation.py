@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from tui_evals.datasets.document import Document
+from tui_evals.datasets.fields import item_of_messages
 from tui_evals.datasets.model import Message
-from tui_evals.datasets.parts import item_of_messages
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.prompts import load_prompt, prompt_name, prompt_of
 from tui_evals.evaluators.base import CannotJudge, Evidence, NoValueToJudge, Score, ToolCall

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import BARS
+from tui_evals.figures import percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import GAP
 from tui_evals.present.figures import distribution

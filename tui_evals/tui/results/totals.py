@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tui_evals.compare.statistics import percent
+from tui_evals.figures import percent
 from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.answers import cause_line
 from tui_evals.present.columns import GAP, cell_width, elide, fit_columns, told_apart

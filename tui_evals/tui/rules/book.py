@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from textual.widget import Widget
 from textual.worker import Worker
 
-from tui_evals.compare.statistics import percent
+from tui_evals.figures import percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import ANSWER_LOOKS, OVER

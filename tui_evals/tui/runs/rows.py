@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tui_evals.compare.sides import asked_part
-from tui_evals.compare.statistics import percent
+from tui_evals.figures import percent
 from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.present.columns import GAP, Column, Names, cell_width, fit_columns, names_of
 from tui_evals.present.runs import change_lines, progress, run_cost, stop_reason

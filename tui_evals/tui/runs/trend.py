@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from tui_evals.compare.sides import AskedItems
-from tui_evals.compare.statistics import percent
 from tui_evals.compare.trend import HOLLOW, Trend, finished_runs, pass_rate_trend
-from tui_evals.figures import Figure
+from tui_evals.figures import Figure, percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import told_apart
 from tui_evals.present.figures import interval_text, local_time

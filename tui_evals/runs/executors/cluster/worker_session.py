@@ -41,10 +41,10 @@ from tui_evals.runs.plan import Plan
 from tui_evals.runs.status import Status
 from tui_evals.runs.tools import open_toolbox
 from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, StopCode, Wait
-from tui_evals.store.redact import secrets_of, spellings, without
 from tui_evals.store.rows import answer_record, body_of, cleaned, plain
 from tui_evals.targets.base import ConfigurationError, TargetConfig
 from tui_evals.targets.environment import Variables
+from tui_evals.text.safe import secrets_of, spellings, without
 
 _KINDS = ("calls", "changes", "running", "waits", "answers", "scores", "keeps", "left_open", "keys", "shards")
 _URGENT = ("keys", "shards")
