@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from tui_evals import bench as bench
     from tui_evals.api.battles import Battle, BattleDuel, BattleStopped
     from tui_evals.api.evaluating import aevaluate, estimate, evaluate, resume
-    from tui_evals.api.gating import GateResults, GatesNotMet, gate
     from tui_evals.api.generating import GeneratedTests, GenerationStopped, generate_tests, import_from
     from tui_evals.api.pytest_plugin import Recorder
     from tui_evals.api.recording import Case, cases
     from tui_evals.api.run import (
         EveryCallFailed,
+        GateResults,
+        GatesNotMet,
         Run,
         RunComparison,
         RunStopped,
         battle,
         estimate_rescore,
+        gate,
         list_runs,
         rescore,
     )

@@ -31,7 +31,7 @@ from tests.generate.conftest import Project as Shop
 from tests.runs.conftest import Project, kill, until
 from tests.server import Server, running
 from tui_evals.store.battles import battles, bouts
-from tui_evals.store.locks import store_wait
+from tui_evals.store.connection import store_wait
 from tui_evals.store.reader import Reader
 
 KILLS = 2

@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.store.helpers import cells, judged, new_run, process, said
 from tui_evals.store import results
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord
 from tui_evals.store.writer import Writer

@@ -16,8 +16,8 @@ from tests.store.helpers import cells, judged, new_run, process, said
 from tests.tui.terminal import workbench
 from tui_evals.present import stores
 from tui_evals.store import ledger, upkeep
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError, open_store
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.repair import copy_readable, repairing

@@ -15,7 +15,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import dataset_of
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.store.locks import alive, run_lock
+from tui_evals.store.connection import alive, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.config_file import write_setting

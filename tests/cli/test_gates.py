@@ -12,7 +12,7 @@ from tests.compare.helpers import answer, document, ran, scored
 from tui_evals.compare import measures
 from tui_evals.compare.runs import compare_runs
 from tui_evals.runs import gate_options
-from tui_evals.store.locks import hold, run_lock
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 

@@ -8,10 +8,10 @@ from rich.cells import cell_len
 
 from tests.store.helpers import cells, new_run, worker
 from tui_evals.cli.run.watching import Progress, busiest, crew_lines, summary
+from tui_evals.present.runs import RunWorkers, together
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
-from tui_evals.store.workers import RunWorkers, together
 from tui_evals.store.writer import Writer
 
 HOSTILE = "\x1b]52;c;aGk=\x07[/b] 日本語 \u202e" * 9

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tui_evals.datasets.prompts import load_prompt
+from tui_evals.generate.exports import PromptFacts, all_exports, evals_create, evals_run, github_prompt
 from tui_evals.generate.folder import Test, Truth
-from tui_evals.generate.openai_exports import PromptFacts, all_exports, evals_create, evals_run, github_prompt
 from tui_evals.generate.work import Options, read_subject
 from tui_evals.text.yamls import load_yaml
 

@@ -15,9 +15,9 @@ from tests.generate.scripted import notes_of, work_on
 from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
-from tui_evals.generate import writing
+from tui_evals.generate import steps
 from tui_evals.generate.asking import is_refusal, read_tests
-from tui_evals.generate.dataset import _merge_edits, build_dataset, dataset_path, write_dataset
+from tui_evals.generate.exports import _merge_edits, build_dataset, dataset_path, write_dataset
 from tui_evals.generate.folder import (
     GenerationFolder,
     Rule,
@@ -106,7 +106,7 @@ def test_columns_nobody_knows_stay_in_a_test():
 async def test_no_terminal_obeys_the_files_of_lines(tmp_path):
     evil = "Be \x1b[2J\x1b]52;c;QUJD\x07short\x9b31m.\r\nBe \x00kind.\n"
     work = work_on(tmp_path, PROMPT, lambda *asked: evil, name="pair.prompty")
-    for make in (writing.write_intent, writing.write_input_spec, writing.write_rules):
+    for make in (steps.write_intent, steps.write_input_spec, steps.write_rules):
         text = await make(work)
         assert not [sign for sign in text if (sign < " " and sign != "\n") or "\x7f" <= sign < "\xa0"]
         assert text.split() == ["Be", "short.", "Be", "kind."]
@@ -143,9 +143,9 @@ def test_a_test_of_no_rule_that_is_tested_belongs_to_none():
 
 def test_a_name_that_two_tests_bear_stays_with_the_first(tmp_path):
     work = _made(tmp_path, [_pair(1), _pair(2, testuid="t1"), _pair(3, testuid="t1")])
-    names = [test.testuid for test in writing.name_tests(work, work.tests)]
+    names = [test.testuid for test in steps.name_tests(work, work.tests)]
     assert names[0] == "t1" and len(set(names)) == 3
-    assert names == [test.testuid for test in writing.name_tests(work, work.tests)], "whenever they are named"
+    assert names == [test.testuid for test in steps.name_tests(work, work.tests)], "whenever they are named"
     assert not BY_NAME["labels"].done(work)
 
 

@@ -15,7 +15,7 @@ from tests.generate.scripted import Script, notes_of, work_on
 from tui_evals.datasets.prompts import load_prompt
 from tui_evals.evaluators.base import Evidence, Question, evaluate
 from tui_evals.evaluators.compliance import discover_metrics, metric_evaluator, parse_metric, parse_ok_err
-from tui_evals.generate import reviewing, writing
+from tui_evals.generate import steps
 from tui_evals.generate.asking import model_slug, read_tests, split_baseline_inputs, tidy_rules
 from tui_evals.generate.folder import Test, chunk_rules, number_rules, parse_rows, rows_text, rule_lines
 from tui_evals.generate.work import bind_inputs, effective_options, split_names
@@ -103,7 +103,7 @@ def _rules(many: int) -> dict[str, str]:
 async def test_golden_05_seven_rules_make_42_tests(tmp_path):
     options = {"tests_per_rule": 3, "test_generations": 1, "max_rules_per_test_generation": 3}
     work = work_on(tmp_path, SPEECH, lambda name, text, attempt: _csv_for(text), files=_rules(7), **options)
-    tests = parse_rows(Test, "tests.json", await writing.write_tests(work))
+    tests = parse_rows(Test, "tests.json", await steps.write_tests(work))
     assert len(tests) == 42
     assert sorted({test.ruleid for test in tests}) == list(range(1, 15))
     assert {test.ruleid for test in tests if test.inverse} == set(range(8, 15))
@@ -153,7 +153,7 @@ async def test_golden_08_scenarios_fix_inputs(tmp_path):
     assert bind_inputs(work.subject, english, "Knock") == {"joke": "Knock", "locale": "en-us"}
     assert bind_inputs(work.subject, french, "Toc") == {"joke": "Toc", "locale": "fr-FR"}
     assert bind_inputs(work.subject, french, '{joke: "Toc", locale: "de"}') == {"joke": "Toc", "locale": "fr-FR"}
-    tests = parse_rows(Test, "tests.json", await writing.write_tests(work))
+    tests = parse_rows(Test, "tests.json", await steps.write_tests(work))
     assert [test.scenario for test in tests] == ["English", "French"] * 2
     questions = [text for _, text in _script(work).questions]
     assert all("reasoning,joke\n" in text for text in questions)
@@ -199,7 +199,7 @@ async def test_golden_12_ground_truth_is_asked_again(tmp_path, scores, kept, ask
 
     files = {"tests.json": rows_text([Test(testuid="test-1", testinput='{"sentence": "a b", "word": "a"}')])}
     work = work_on(tmp_path, SPEECH, reply, judges=["jury"], files=files)
-    (found,) = parse_rows(reviewing.Truth, "test_groundtruth.json", await reviewing.write_groundtruth(work))
+    (found,) = parse_rows(steps.Truth, "test_groundtruth.json", await steps.write_groundtruth(work))
     assert found.groundtruthScore == kept
     assert found.output == f"answer {asked - 1}"
     assert found.metrics["groundtruth-eval with jury"]["score"] == scores[asked - 1]
@@ -209,7 +209,7 @@ async def test_golden_12_ground_truth_is_asked_again(tmp_path, scores, kept, ask
 async def test_golden_12_without_a_number_nothing_is_asked_again(tmp_path):
     files = {"tests.json": rows_text([Test(testuid="test-1", testinput='{"sentence": "a b", "word": "a"}')])}
     work = work_on(tmp_path, SPEECH, lambda name, text, attempt: "fine\nOK", judges=["jury"], files=files)
-    (found,) = parse_rows(reviewing.Truth, "test_groundtruth.json", await reviewing.write_groundtruth(work))
+    (found,) = parse_rows(steps.Truth, "test_groundtruth.json", await steps.write_groundtruth(work))
     assert found.groundtruthScore is None and found.output == "fine\nOK"
 
 
@@ -219,7 +219,7 @@ async def test_golden_13_inverse_rules_are_counted(tmp_path, counts, asked):
         return "\n".join(f"No {number} of {attempt}." for number in range(counts[attempt]))
 
     work, told = notes_of(work_on(tmp_path, SPEECH, reply, files={"rules.txt": _rules(4)["rules.txt"]}))
-    lines = rule_lines(await writing.write_inverse_rules(work))
+    lines = rule_lines(await steps.write_inverse_rules(work))
     assert len(_script(work).questions) == asked
     assert lines == [f"No {number} of {asked - 1}." for number in range(counts[asked - 1])]
     assert bool(told) == (len(lines) != 4)
@@ -259,9 +259,9 @@ async def test_golden_16_the_pipeline_of_the_seed(tmp_path):
 
     work = work_on(tmp_path, SPEECH, reply)
     assert "sentence: {{sentence}}, word: {{word}}" in load_prompt(work.subject.file).body
-    spec, rules = await asyncio.gather(writing.write_input_spec(work), writing.write_rules(work))
+    spec, rules = await asyncio.gather(steps.write_input_spec(work), steps.write_rules(work))
     work.folder.write("rules.txt", rules)
-    inverse = await writing.write_inverse_rules(work)
+    inverse = await steps.write_inverse_rules(work)
     assert [len(rule_lines(text)) for text in (spec, rules, inverse)] == [3, 4, 4]
     assert rule_lines(rules)[0] == "Only the tag." and rule_lines(spec)[2] == "The word is in it."
     assert all(
@@ -283,6 +283,6 @@ async def test_tests_of_one_rule_are_made_anew_and_the_others_stay(tmp_path):
         files={**_rules(2), "tests.json": rows_text([Test(ruleid=n, testinput=f"old {n}") for n in (1, 2, 3, 4)])},
         test_generations=1,
     )
-    tests = parse_rows(Test, "tests.json", await writing.write_tests(replace(work, again=frozenset({3}))))
+    tests = parse_rows(Test, "tests.json", await steps.write_tests(replace(work, again=frozenset({3}))))
     assert [test.testinput for test in tests if test.ruleid != 3] == ["old 1", "old 2", "old 4"]
     assert sum("fresh" in test.testinput for test in tests if test.ruleid == 3) == 3

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tui_evals.generate.dataset import spread_items
+from tui_evals.generate.exports import spread_items
 from tui_evals.store.reader import Reader
 
 

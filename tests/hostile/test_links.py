@@ -8,8 +8,8 @@ import pytest
 
 from tui_evals.files import CannotSave, UnsafeFile, check_private, open_private, write_atomically
 from tui_evals.runs.detach import DetachFailed, start_detached
+from tui_evals.store.connection import alive, hold
 from tui_evals.store.database import StoreError, connect, open_store
-from tui_evals.store.locks import alive, hold
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import load_settings
 from tui_evals.targets.config_file import write_setting

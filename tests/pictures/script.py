@@ -23,8 +23,8 @@ from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import Plan
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer

@@ -10,8 +10,7 @@ import pytest_asyncio
 from tests.reports.browser import ABSENT, CHROMIUM, browsing
 from tests.reports.made import add_run, store
 from tests.reports.test_html import evil
-from tui_evals.reports.html import page
-from tui_evals.reports.page import cards
+from tui_evals.reports.page import cards, page
 from tui_evals.store.reader import Reader
 
 pytestmark = [

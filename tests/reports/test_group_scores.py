@@ -17,7 +17,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.validate import validate
 from tui_evals.reports import results
-from tui_evals.reports.html import page
+from tui_evals.reports.page import page
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ScoreRecord
 from tui_evals.store.writer import Writer

@@ -14,8 +14,7 @@ from tests.reports.made import add_run, plain, store
 from tests.store.helpers import judged, new_run, said
 from tui_evals.compare.runs import read_comparison
 from tui_evals.compare.verdicts import difference_sentence
-from tui_evals.reports.html import chunks, page
-from tui_evals.reports.page import summary
+from tui_evals.reports.page import chunks, page, summary
 from tui_evals.reports.page.texts import MOST, marks, text
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer

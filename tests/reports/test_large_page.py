@@ -9,8 +9,7 @@ import pytest
 
 from tests.reports.made import add_run, plain, store
 from tests.reports.test_html import Census, evil, harmless
-from tui_evals.reports.html import page
-from tui_evals.reports.page import cards
+from tui_evals.reports.page import cards, page
 from tui_evals.store.reader import Reader
 
 

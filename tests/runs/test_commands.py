@@ -11,8 +11,8 @@ from tests.runs.conftest import until
 from tui_evals.datasets.document import load
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.validate import validate
+from tui_evals.store.connection import alive, run_lock
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import alive, run_lock
 from tui_evals.store.writer import Writer
 
 SEED = {

@@ -15,7 +15,7 @@ from platformdirs import user_state_path
 from tests.runs.conftest import kill, until
 from tests.store.trouble import disk, fill, free, locked
 from tui_evals.cli.look import runs as listing
-from tui_evals.store.locks import executed_runs, hold, run_lock
+from tui_evals.store.connection import executed_runs, hold, run_lock
 from tui_evals.store.reader import Reader
 
 __all__ = ["disk"]

@@ -12,8 +12,8 @@ import tui_evals
 from tests.providers import openai_chat, speaking
 from tests.runs.conftest import until
 from tui_evals.store import schema
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import connect
-from tui_evals.store.locks import hold, run_lock
 
 
 def schema_of(path):

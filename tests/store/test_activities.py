@@ -16,9 +16,8 @@ from tui_evals.store.battles import (
     plan_activity,
     progress_step,
 )
-from tui_evals.store.connection import StoreError
+from tui_evals.store.connection import StoreError, hold, refuse_live_runs
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import hold, refuse_live_runs
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
-from tui_evals.store import ledger, locks, schema, views
+from tui_evals.store import connection as database_files
+from tui_evals.store import ledger, schema, views
+from tui_evals.store.connection import StoreLock, alive, hold, run_lock
 from tui_evals.store.database import StoreError, connect, open_store
-from tui_evals.store.locks import StoreLock, alive, hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.upkeep import check
 from tui_evals.store.writer import Writer
@@ -187,7 +188,7 @@ with StoreLock(Path(sys.argv[1])).held("testing patience"):
 
 
 def test_a_stopped_holder_of_the_lock_is_named_and_nobody_hangs(path, writer, monkeypatch):
-    monkeypatch.setattr(locks, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(database_files, "LOCK_SECONDS", 0.2)
     holder = process(HOLDER, path, stdin=-1)
     assert holder.stdout.readline() == "held\n"
     holder.send_signal(signal.SIGSTOP)
@@ -203,7 +204,7 @@ def test_a_stopped_holder_of_the_lock_is_named_and_nobody_hangs(path, writer, mo
 
 
 def test_threads_of_one_process_exclude_each_other(path, monkeypatch):
-    monkeypatch.setattr(locks, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(database_files, "LOCK_SECONDS", 0.05)
     lock, other = StoreLock(path), StoreLock(path)
     with lock.held("a test"):
         for second in (lock, other):
@@ -216,8 +217,8 @@ def test_threads_of_one_process_exclude_each_other(path, monkeypatch):
 
 
 def test_a_large_wal_is_emptied_by_its_writer(path, writer, monkeypatch):
-    monkeypatch.setattr(locks, "_WAL_LIMIT", 100_000)
-    monkeypatch.setattr(locks, "_CHECKPOINT_PAUSE", 0)
+    monkeypatch.setattr(database_files, "_WAL_LIMIT", 100_000)
+    monkeypatch.setattr(database_files, "_CHECKPOINT_PAUSE", 0)
     sizes = []
     for n in range(20):
         writer.session_put(f"key {n}", "x" * 20_000)
@@ -227,8 +228,8 @@ def test_a_large_wal_is_emptied_by_its_writer(path, writer, monkeypatch):
 
 
 def test_a_reader_in_the_way_of_a_checkpoint_is_not_waited_for(path, writer, monkeypatch):
-    monkeypatch.setattr(locks, "_WAL_LIMIT", 0)
-    monkeypatch.setattr(locks, "_CHECKPOINT_PAUSE", 0)
+    monkeypatch.setattr(database_files, "_WAL_LIMIT", 0)
+    monkeypatch.setattr(database_files, "_CHECKPOINT_PAUSE", 0)
     long = connect(path)
     long.execute("BEGIN")
     long.execute("SELECT * FROM session").fetchall()
@@ -244,7 +245,7 @@ def test_a_reader_in_the_way_of_a_checkpoint_is_not_waited_for(path, writer, mon
 RUNNER = """
 import sys
 from pathlib import Path
-from tui_evals.store.locks import hold
+from tui_evals.store.connection import hold
 with hold(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -252,7 +253,7 @@ with hold(Path(sys.argv[1])):
 
 
 def test_a_run_lives_as_long_as_its_owner(path, writer, reader, monkeypatch):
-    monkeypatch.setattr("tui_evals.store.locks._PATIENCE", 0.05)
+    monkeypatch.setattr("tui_evals.store.connection._PATIENCE", 0.05)
     run = writer.plan(new_run(), cells(1))
     lock = run_lock(path, run.key)
     assert not alive(lock)

@@ -18,13 +18,13 @@ from tui_evals.store.writer import Writer
 WRITER = """
 import asyncio, os, sys
 from pathlib import Path
-from tui_evals.store import locks
+from tui_evals.store import connection
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.writer import Writer
 
-locks._WAL_LIMIT = 200_000
-locks._CHECKPOINT_PAUSE = 0.01
+connection._WAL_LIMIT = 200_000
+connection._CHECKPOINT_PAUSE = 0.01
 path, run, ledger = Path(sys.argv[1]), int(sys.argv[2]), os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def note(word, answer):

@@ -12,7 +12,8 @@ import time
 import pytest
 
 from tests.store.helpers import cells, new_run, said
-from tui_evals.store import identity, locks, schema
+from tui_evals.store import connection as database_files
+from tui_evals.store import identity, schema
 from tui_evals.store.database import StoreError, open_store
 from tui_evals.store.identity import read_base
 from tui_evals.store.reader import Reader
@@ -45,8 +46,8 @@ def cut(path, share):
 
 
 def checkpoint_at_once(monkeypatch):
-    monkeypatch.setattr(locks, "_WAL_LIMIT", 0)
-    monkeypatch.setattr(locks, "_CHECKPOINT_PAUSE", 0)
+    monkeypatch.setattr(database_files, "_WAL_LIMIT", 0)
+    monkeypatch.setattr(database_files, "_CHECKPOINT_PAUSE", 0)
 
 
 def told_by(writer, wanted=1):

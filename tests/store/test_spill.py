@@ -10,8 +10,8 @@ import pytest
 from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.present.runs import wait_sentence
 from tui_evals.store import identity, spill
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.records import CallRecord, Settled, StoreWait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer

@@ -7,8 +7,8 @@ import pytest
 
 from tests.store.helpers import cells, new_run, process, worker
 from tui_evals.store import schema
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 

@@ -19,8 +19,8 @@ from tui_evals.generate.asking import (
     tidy_rules,
 )
 from tui_evals.generate.proposals import ProposalRequest, Seed, find_duplicates, question_of, read_proposals
+from tui_evals.generate.steps import describe_inputs
 from tui_evals.generate.work import Options, PromptInput, read_subject
-from tui_evals.generate.writing import describe_inputs
 from tui_evals.targets.base import Request, TargetConfig
 from tui_evals.targets.demo import Demo, recorded, written
 

@@ -14,8 +14,8 @@ from textual.widgets import Input
 from tests.store.helpers import cells, judged, new_run, said
 from tests.tui.test_totals import NOW, a_run, an_answer
 from tui_evals.present.columns import Names, cell_width, names_of
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError, open_store
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.store.writer import Writer

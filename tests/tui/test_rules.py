@@ -18,7 +18,7 @@ from tui_evals.generate.request import GenerationRequest, stored_generation_requ
 from tui_evals.present.columns import cell_width
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
-from tui_evals.store.locks import hold, run_lock
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.rules.book import (

@@ -14,7 +14,7 @@ from tui_evals import tui
 from tui_evals.compare.trend import draw_bars
 from tui_evals.figures import single_answers
 from tui_evals.present.columns import cell_width
-from tui_evals.store.locks import hold, run_lock
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.writer import Writer

@@ -9,7 +9,7 @@ import pytest
 from tests.runs.conftest import FREE
 from tests.server import running
 from tests.tui.story import at_the_workbench, configure, write
-from tui_evals.store.locks import run_lock
+from tui_evals.store.connection import run_lock
 from tui_evals.tui.app import Workbench
 from tui_evals.tui.widgets.lines import Lines
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
 from tests.store.passes import new_pass
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.filters import FilterError
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.schema import back_up

@@ -7,8 +7,8 @@ import pytest
 from tests.tui.stored_runs import add_run
 from tests.tui.story import at_the_workbench, write
 from tui_evals.cli.main import run
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import open_store
-from tui_evals.store.locks import hold, run_lock
 
 ITEMS = {"items": [{"testId": f"t-{n}", "prompt": f"ask {n}"} for n in range(4)]}
 PASS, FAIL = ("pass", "yes"), ("fail", "no")

@@ -8,9 +8,9 @@ from tests.store.helpers import cells, new_run, worker
 from tests.tui.stored_runs import HOSTILE, add_run, fresh, text_of
 from tests.tui.story import at_the_workbench
 from tui_evals.present.columns import cell_width
-from tui_evals.store.locks import hold, run_lock
+from tui_evals.present.runs import WorkerTotals, together
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.reader import Reader
-from tui_evals.store.workers import WorkerTotals, together
 from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.results.totals import (

@@ -215,11 +215,10 @@ def _recorded_answers_meet_gates(config: pytest.Config) -> bool:
     folder, gates, met = config.stash.get(_SHARED, None), _gates(config), True
     for answers in folder.glob("*.answers") if folder is not None and gates else ():
         from tui_evals.api.recording import read_note
+        from tui_evals.api.run import gate
         from tui_evals.present.gates import gate_lines
         from tui_evals.runs.errors import CannotPlan
         from tui_evals.text.safe import safe
-
-        from .gating import gate
 
         if note := read_note(answers.with_suffix(".json")):
             try:
@@ -442,10 +441,9 @@ class GateTest(DatasetTest):
 
     def runtest(self) -> None:
         """Fail unless all gates are met, and keep their table for the end of the session."""
+        from tui_evals.api.run import gate
         from tui_evals.present.gates import gate_lines, gate_texts
         from tui_evals.text.safe import safe
-
-        from .gating import gate
 
         assert isinstance(self.parent, DatasetFile)
         results = gate(self.parent.run(), project=self.config.rootpath, **_gates(self.config))

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from tui_evals.generate.dataset import dataset_path
+from tui_evals.generate.exports import dataset_path
 from tui_evals.generate.folder import LARGEST
 from tui_evals.generate.pipeline import Step
 from tui_evals.generate.work import PROMPT, Generation
 from tui_evals.light_records import dataclass
-from tui_evals.present.generations import outdated_note, step_message, stopped_sentence
+from tui_evals.present.battles import generation_stopped, outdated_note, step_message
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.activities import ActivityRecord, Progress, recorded_activity
 from tui_evals.runs.asking import StoreLedger
@@ -86,9 +86,9 @@ class GenerationResult:
     def reason(self) -> str:
         """Why it is not finished; empty where it is."""
         if self.ended.stopped is not None:
-            return stopped_sentence(str(self.ended.stopped))
+            return generation_stopped(str(self.ended.stopped))
         if self.ended.halted:
-            return stopped_sentence("")
+            return generation_stopped("")
         return " ".join(self.ended.problems)
 
 

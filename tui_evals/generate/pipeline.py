@@ -12,13 +12,12 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.save import ChangedOnDisk
 from tui_evals.evaluators.compliance import discover_metrics
 from tui_evals.files import CannotSave
-from tui_evals.generate import reviewing, writing
+from tui_evals.generate import steps
 from tui_evals.generate.asking import CannotGenerate, Halted
-from tui_evals.generate.dataset import evaluators_of_tests, write_dataset
+from tui_evals.generate.exports import PromptFacts, all_exports, evaluators_of_tests, write_dataset
 from tui_evals.generate.folder import Test, UnreadableFile, chunk_rules, number_rules, rows_text, rule_lines
-from tui_evals.generate.openai_exports import PromptFacts, all_exports
+from tui_evals.generate.steps import baseline_tests, name_tests
 from tui_evals.generate.work import PROMPT, Generation, Options
-from tui_evals.generate.writing import baseline_tests, name_tests
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Left, Unavailable, why_left_open
@@ -89,14 +88,14 @@ async def _write_exports(work: Generation) -> str:
 
 
 STEPS: tuple[Step, ...] = (
-    Step("intent", "intent.txt", (), writing.write_intent, "what the prompt is for", (PROMPT,)),
-    Step("inputspec", "input_spec.txt", (), writing.write_input_spec, "what limits its input", (PROMPT,)),
-    Step("rules", "rules.txt", (), writing.write_rules, "what every output has to keep", (PROMPT,)),
+    Step("intent", "intent.txt", (), steps.write_intent, "what the prompt is for", (PROMPT,)),
+    Step("inputspec", "input_spec.txt", (), steps.write_input_spec, "what limits its input", (PROMPT,)),
+    Step("rules", "rules.txt", (), steps.write_rules, "what every output has to keep", (PROMPT,)),
     Step(
         "inverse",
         "inverse_rules.txt",
         ("rules",),
-        writing.write_inverse_rules,
+        steps.write_inverse_rules,
         "what would break each rule",
         ("rules.txt",),
         left=lambda work: bool(work.invert) or work.folder.read("inverse_rules.txt") is None,
@@ -105,16 +104,16 @@ STEPS: tuple[Step, ...] = (
         "groundedness",
         "rule_evals.json",
         ("rules",),
-        reviewing.check_groundedness,
+        steps.check_groundedness,
         "whether the prompt says what the rules say",
         wanted=lambda options: options.groundedness,
-        left=lambda work: not work.rules or bool(reviewing.rules_to_ground(work)),
+        left=lambda work: not work.rules or bool(steps.rules_to_ground(work)),
     ),
     Step(
         "tests",
         "tests.json",
         ("inputspec", "inverse"),
-        writing.write_tests,
+        steps.write_tests,
         "inputs that test the rules",
         ("input_spec.txt", "rules.txt", "inverse_rules.txt"),
         left=lambda work: bool(work.again) or work.folder.read("tests.json") is None,
@@ -123,7 +122,7 @@ STEPS: tuple[Step, ...] = (
         "baseline",
         "baseline_tests.txt",
         ("tests",),
-        writing.write_baseline,
+        steps.write_baseline,
         "inputs made from the prompt alone",
         wanted=lambda options: options.baseline_tests,
     ),
@@ -132,28 +131,28 @@ STEPS: tuple[Step, ...] = (
         "expansion",
         "tests.json",
         ("intent", "labels"),
-        writing.expand_tests,
+        steps.expand_tests,
         "inputs made longer",
         wanted=lambda options: options.test_expansions > 0,
-        left=lambda work: not work.tests or bool(writing.tests_to_expand(work)),
+        left=lambda work: not work.tests or bool(steps.tests_to_expand(work)),
     ),
     Step(
         "review",
         "test_evals.json",
         ("intent", "expansion"),
-        reviewing.review_tests,
+        steps.review_tests,
         "whether tests are valid and rules say enough",
         wanted=lambda options: options.validity or options.coverage,
-        left=lambda work: not work.tests or bool(reviewing.tests_to_review(work)),
+        left=lambda work: not work.tests or bool(steps.tests_to_review(work)),
     ),
     Step(
         "groundtruth",
         "test_groundtruth.json",
         ("intent", "expansion"),
-        reviewing.write_groundtruth,
+        steps.write_groundtruth,
         "what a trusted model answers",
         wanted=lambda options: options.groundtruth,
-        left=lambda work: not work.tests or bool(reviewing.tests_without_truth(work)),
+        left=lambda work: not work.tests or bool(steps.tests_without_truth(work)),
     ),
     Step(
         "dataset",
@@ -463,10 +462,10 @@ def _estimate_step(
     calls = {
         "tests": tests.questions,
         "inverse": len(work.invert) or int(is_again or not step.done(work)),
-        "groundedness": rules if is_again else len(reviewing.rules_to_ground(work)) or rules * (not work.rules),
-        "expansion": ruled.rows(writing.tests_to_expand(work), is_again) * options.test_expansions,
-        "review": tests.rows(reviewing.tests_to_review(work), is_again) * (options.validity + 2 * options.coverage),
-        "groundtruth": tests.rows(reviewing.tests_without_truth(work), is_again) * answers_a_test,
+        "groundedness": rules if is_again else len(steps.rules_to_ground(work)) or rules * (not work.rules),
+        "expansion": ruled.rows(steps.tests_to_expand(work), is_again) * options.test_expansions,
+        "review": tests.rows(steps.tests_to_review(work), is_again) * (options.validity + 2 * options.coverage),
+        "groundtruth": tests.rows(steps.tests_without_truth(work), is_again) * answers_a_test,
     }.get(step.name, int(is_again or not step.done(work)))
     written = {
         "tests": tests.of_rules * _TEST_TOKENS,

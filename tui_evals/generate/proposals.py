@@ -16,7 +16,7 @@ from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.generate.asking import CannotGenerate, Halted, Messages, ModelAsker, Prompts, is_refusal, json_objects
 from tui_evals.generate.session import Roles, session_of_run
 from tui_evals.light_records import dataclass
-from tui_evals.present.generations import price_text
+from tui_evals.present.battles import price_text
 from tui_evals.runs.approving import missing_of_targets
 from tui_evals.runs.asking import PricedTarget, StoreLedger, close_all
 from tui_evals.runs.judges import price_for

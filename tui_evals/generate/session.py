@@ -24,8 +24,8 @@ from tui_evals.runs.judges import calls_at_once, items_of, judge_label, opened
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.status import GENERATION
 from tui_evals.runs.store_trouble import Storing
+from tui_evals.store.connection import alive, hold, run_lock
 from tui_evals.store.database import StoreError
-from tui_evals.store.locks import alive, hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import NewRun, RunRow, StopCode
 from tui_evals.store.writer import Writer

@@ -1,4 +1,4 @@
-"""Battles in words and as data: the plan, the progress, the result, and the battles of a store."""
+"""Battles and generations in words and as data: plan and price, progress, result, and the battles of a store."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from tui_evals.compare.sides import column_name
 from tui_evals.compare.verdicts import NAMES
 from tui_evals.figures import Interval, percent
 from tui_evals.light_records import dataclass
+from tui_evals.present.columns import table
+from tui_evals.present.estimates import estimated_cost
 from tui_evals.present.figures import local_time
-from tui_evals.present.runs import pace_parts
+from tui_evals.present.runs import destination_lines, pace_parts
 from tui_evals.runs.battle import BattlePlan, BattleState, Duel
 from tui_evals.store.battles import ActivityRow, BattleRow, BattleSide
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.measures import counted, money
-
-from .columns import table
-from .estimates import estimated_cost
-from .runs import destination_lines
 
 _PAIR, _PAIRS = "pair of answers", "pairs of answers"
 _ELO_NOTE = (
@@ -267,3 +265,60 @@ def _lean_json(lean: PositionLean) -> dict[str, Any]:
 def _interval_json(interval: Interval | None) -> list[float | None] | None:
     """Both ends, null where one is unknown."""
     return None if interval is None else [end if isfinite(end) else None for end in (interval.low, interval.high)]
+
+
+_STEP_STATES: Mapping[str, str] = {"made": "is made", "failed": "could not be made"}
+
+
+def generation_price(calls: int, cost: float | None) -> str:
+    """How many calls a generation takes, and about how much money."""
+    return f"{counted(calls, 'call')}, {estimated_cost(cost)}; repairs and retries may add some"
+
+
+def price_text(calls: int, cost: float | None, destinations: Mapping[str, Mapping[str, str | None]]) -> str:
+    """The price, and where questions and keys go."""
+    return ". ".join((generation_price(calls, cost), *destination_lines(destinations)))
+
+
+def step_price(step: str, calls: int, *, certain: bool) -> str:
+    """How many calls a step takes."""
+    about = "" if certain else "about "
+    text = f"{about}{counted(calls, 'call')}" if calls else "there already"
+    return f"{step:<13} {text}"
+
+
+def step_message(step: str, state: str, result: str, *, has_file: bool) -> str:
+    """What became of a step."""
+    if state == "made":
+        return f"{step}: {_STEP_STATES[state] if has_file or not result else result}"
+    return f"{step}: {_STEP_STATES[state]}"
+
+
+def generation_stopped(reason: str) -> str:
+    """Why a generation ended early, and that it can continue."""
+    if not reason:
+        return "stopped before the end. What was made is kept; the same command continues"
+    return f"stopped: {reason.rstrip('.')}. What was made is kept; the same command continues"
+
+
+def outdated_note(files: Sequence[str], sources: Sequence[str], steps: Sequence[str]) -> str:
+    """Which files are older than what they were made from, and how to make them again."""
+    was, pronoun = ("were", "them") if len(steps) > 1 else ("was", "it")
+    return (
+        f"{_listed(files)} {was} made before {_listed(sources)} changed; `--from {','.join(steps)}` makes {pronoun} "
+        f"anew, and what follows from {pronoun}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+
+
+def progress_text(now: ActivityRow) -> str:
+    """The steps that are being taken, and how far each is."""
+    steps = now.facts.get("steps")
+    parts = []
+    for name, count in steps.items() if isinstance(steps, dict) else ():
+        done, total = count if isinstance(count, list) and len(count) == 2 else (0, 0)
+        parts.append(f"{name} {done}/{total}" if total else str(name))
+    return ", ".join(parts) or "starting"

@@ -1,8 +1,8 @@
-"""What there is to say of a run: how it stands, why it stopped, what came of it, what it cost, what to do next."""
+"""What there is to say of a run: its state, why it stopped, what came of it, its cost and workers, what to do next."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,8 @@ from tui_evals.light_records import dataclass
 from tui_evals.present.figures import figure_data, rate_text
 from tui_evals.present.status import Look, final_count, run_look, status_counts, status_phrase
 from tui_evals.runs.status import GENERATION, next_command
-from tui_evals.store.records import CHANGES, LIVE_STATUSES, OVER_STATUSES, RunRow, StoreWait, Totals
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import CHANGES, LIVE_STATUSES, OVER_STATUSES, RunRow, StoreWait, Totals, WorkerRow
 from tui_evals.text.measures import counted, duration, money, per_second, rough_duration
 from tui_evals.text.names import numbered
 from tui_evals.text.safe import safe_line
@@ -422,3 +423,54 @@ def command_wait_sentence(wait: StoreWait, now: float, *, is_over: bool) -> str:
     """Text for a command that waits for the store, or that continues after waiting."""
     again = "this ends, and the same command continues"
     return stored_again_sentence(wait) if is_over else store_wait_sentence(wait, now, again)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTotals:
+    """The workers of a run in numbers."""
+
+    alive: int = 0
+    silent: int = 0
+    gone: int = 0
+    cells: int = 0
+    """Conversations in flight; those of workers that are gone are with others by now."""
+    rate: float = 0.0
+    """Calls per second of those that are alive."""
+    calls: int = 0
+    errors: int = 0
+
+
+def together(rows: Sequence[WorkerRow]) -> WorkerTotals:
+    """All workers of a run in numbers."""
+    states = Counter(row.state for row in rows)
+    return WorkerTotals(
+        alive=states["alive"],
+        silent=states["silent"],
+        gone=states["gone"],
+        cells=sum(row.cells for row in rows if row.state != "gone"),
+        rate=sum(row.rate for row in rows if row.state == "alive"),
+        calls=sum(row.calls for row in rows),
+        errors=sum(row.errors for row in rows),
+    )
+
+
+class RunWorkers:
+    """The workers of a run as it continues; read again only once something was heard of them, or the run is over."""
+
+    def __init__(self) -> None:
+        self.rows: Sequence[WorkerRow] = ()
+        """By name; another sequence whenever something about them changed."""
+        self.totals = WorkerTotals()
+        self._known: tuple[object, ...] = ()
+
+    def look(self, reader: Reader, run: RunRow) -> bool:
+        """Catch up with a run as it is now; says whether something about its workers changed."""
+        known = (run.id, run.status, reader.workers_version())
+        if known == self._known:
+            return False
+        rows = reader.workers(run.id)
+        self._known = known
+        if rows == list(self.rows):
+            return False
+        self.rows, self.totals = tuple(rows), together(rows)
+        return True

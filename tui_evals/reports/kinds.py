@@ -40,13 +40,13 @@ class ReportKind:
 
 GROUP = "tui_evals.reports"
 _BUILT_IN = {
-    "html": "html",
+    "html": "page",
     "md": "markdown",
     "junit": "junit",
     "csv": "comparison",
     "json": "comparison",
     "jsonl": "comparison",
-    "parquet": "parquet",
+    "parquet": "comparison",
     "oaieval-log": "oaieval",
     "inspect": "inspect_log",
 }

@@ -13,8 +13,8 @@ from typing import Any
 from tui_evals.light_records import dataclass
 from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.battles import ActivityKind, Order, activity_lock, order_of, plan_activity, progress_step
+from tui_evals.store.connection import RunLock, hold
 from tui_evals.store.database import StoreError
-from tui_evals.store.locks import RunLock, hold
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StopCode
 from tui_evals.store.writer import Writer

@@ -37,8 +37,8 @@ from tui_evals.runs.status import FILES, METRICS, exit_code_of
 from tui_evals.runs.store_trouble import Storing, longest_wait
 from tui_evals.runs.tools import open_toolbox
 from tui_evals.store import failures
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import FailureCause, RunRow, StopCode, Totals
 from tui_evals.store.upkeep import keep_backup

@@ -14,9 +14,8 @@ from tui_evals.evaluators.trust import Trust
 from tui_evals.light_records import dataclass
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.store import identity
-from tui_evals.store.connection import why_read_only
+from tui_evals.store.connection import alive, executed_runs, run_lock, why_read_only
 from tui_evals.store.database import StoreError, open_store
-from tui_evals.store.locks import alive, executed_runs, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.writer import Writer

@@ -32,8 +32,8 @@ from tui_evals.runs.scoring_passes import is_named
 from tui_evals.runs.start import dataset_to_ask
 from tui_evals.runs.status import RECORDED
 from tui_evals.runs.store_trouble import ShowWait, Storing, longest_wait
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, AnswerRecord, AnswerRow, CallRecord, RunRow, Wait
 from tui_evals.store.results import CacheKey

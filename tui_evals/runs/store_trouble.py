@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from tui_evals.store.connection import RunLock
 from tui_evals.store.database import StoreError, StoreTrouble
-from tui_evals.store.locks import RunLock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, StoreWait
 from tui_evals.store.spill import Spill

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.light_records import dataclass
-from tui_evals.store.locks import alive, run_lock, store_wait
+from tui_evals.store.connection import alive, run_lock, store_wait
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, StopCode, StoreWait
 from tui_evals.store.results import battled, fought

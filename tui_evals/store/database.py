@@ -16,7 +16,18 @@ from platformdirs import user_state_path
 
 from tui_evals.files import UnsafeFile, check_private, make_private_folder
 from tui_evals.store import identity, schema, views
-from tui_evals.store.connection import SLOW, Connection, frozen_address, open_database, why_read_only
+from tui_evals.store.connection import (
+    SLOW,
+    Connection,
+    StoreLock,
+    empty_log,
+    frozen_address,
+    live_runs,
+    open_database,
+    owner_of,
+    run_lock,
+    why_read_only,
+)
 from tui_evals.store.connection import StoreError as StoreError
 from tui_evals.store.connection import StoreTrouble as StoreTrouble
 from tui_evals.store.connection import damaged_error as damaged_error
@@ -24,10 +35,7 @@ from tui_evals.store.connection import explained as explained
 from tui_evals.store.connection import file_identity as file_identity
 from tui_evals.store.connection import is_unreadable as is_unreadable
 from tui_evals.store.identity import has_foreign_log, set_log_aside
-from tui_evals.store.locks import StoreLock, empty_log
 from tui_evals.store.schema import demand_own_schema
-
-from .locks import live_runs, owner_of, run_lock
 
 _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is checked on request
 

@@ -18,8 +18,19 @@ from platformdirs import user_state_path
 
 from tui_evals.light_records import dataclass
 from tui_evals.store import schema
-from tui_evals.store.connection import Connection, StoreError, StoreTrouble, TroubleCode, file_identity, open_database
-from tui_evals.store.locks import Base, Note, StoreLock, empty_log, note_in
+from tui_evals.store.connection import (
+    Base,
+    Connection,
+    Note,
+    StoreError,
+    StoreLock,
+    StoreTrouble,
+    TroubleCode,
+    empty_log,
+    file_identity,
+    note_in,
+    open_database,
+)
 
 _KEYS = "('store', 'writer', 'seq')"
 

@@ -18,13 +18,12 @@ from typing import Any
 from tui_evals.provenance.chain import Link
 from tui_evals.store import chains, failures, figures, identity, ledger, lookup, schema
 from tui_evals.store import figures as grid
-from tui_evals.store.connection import MissingSnapshot
+from tui_evals.store.connection import MissingSnapshot, alive, run_lock, store_wait
 from tui_evals.store.lookup import StoredDataset, stored_dataset
 
 from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
 from .filters import Condition, Filter, compiled, like, ordered
-from .locks import alive, run_lock, store_wait
 from .records import (
     LIVE_STATUSES,
     MESSAGES_BEFORE,

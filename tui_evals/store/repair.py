@@ -19,11 +19,10 @@ from typing import Any
 from tui_evals.light_records import dataclass
 from tui_evals.store import chains, identity, ledger
 from tui_evals.store import schema as migrations
-from tui_evals.store.connection import copy_readable, open_database
+from tui_evals.store.connection import StoreLock, copy_readable, open_database, refuse_live_runs
 from tui_evals.store.database import StoreError, check_files, explained, page_errors, refuse_read_only, schema_version
 from tui_evals.store.housekeeping import PLANNED_TOGETHER
 from tui_evals.store.identity import connect_alone
-from tui_evals.store.locks import StoreLock, refuse_live_runs
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.results import take_seq
 from tui_evals.store.rows import dumps

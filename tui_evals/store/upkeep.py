@@ -20,7 +20,7 @@ from tui_evals.files import make_private_folder
 from tui_evals.interpreter import python_command
 from tui_evals.light_records import dataclass
 from tui_evals.store import identity, ledger, schema
-from tui_evals.store.connection import Connection
+from tui_evals.store.connection import Connection, StoreLock, refuse_live_runs
 from tui_evals.store.database import (
     StoreError,
     connect,
@@ -32,7 +32,6 @@ from tui_evals.store.database import (
     schema_version,
 )
 from tui_evals.store.identity import connect_alone, read_base
-from tui_evals.store.locks import StoreLock, refuse_live_runs
 from tui_evals.store.records import AnswerStatus, RunStatus
 from tui_evals.store.schema import SchemaFindings, schema_findings
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_evals.provenance.chain import Kind
+from tui_evals.store.connection import alive, run_lock
 from tui_evals.store.writer_thread import Tell, WriterThread, run_steps
 from tui_evals.text.safe import redacted, spellings, without
 
 from . import chains, housekeeping, results
 from .database import StoreError, connect, explained
-from .locks import alive, run_lock
 from .records import (
     AnswerRecord,
     AnswerRow,

@@ -17,9 +17,9 @@ from typing import Any
 
 from tui_evals.light_records import dataclass
 from tui_evals.store import ledger, results
+from tui_evals.store.connection import StoreLock, checkpoint_due
 from tui_evals.store.database import StoreError, StoreTrouble, connect, explained, rescue
 from tui_evals.store.identity import StoreProof
-from tui_evals.store.locks import StoreLock, checkpoint_due
 from tui_evals.store.spill import LASTING, Spill
 
 _QUEUE = 1_000

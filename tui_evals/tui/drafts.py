@@ -24,8 +24,8 @@ from tui_evals.datasets.paths import CannotEdit, DatasetError
 from tui_evals.files import CannotSave
 from tui_evals.garbage import give_memory_back
 from tui_evals.present.status import LIVE
+from tui_evals.store.connection import alive, hold
 from tui_evals.store.database import StoreError
-from tui_evals.store.locks import alive, hold
 from tui_evals.store.rows import Draft
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu
 from tui_evals.tui.workspace import NO_DATASET_OPEN, StoreWriter, Workspace

@@ -12,13 +12,13 @@ from pathlib import Path
 from tui_evals.garbage import garbage_collection_paused
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
+from tui_evals.present.runs import RunWorkers
 from tui_evals.present.status import LIVE, OVER
 from tui_evals.runs.status import Status
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, FailureCause, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean, ScoreSpread
-from tui_evals.store.workers import RunWorkers
 from tui_evals.tui.chosen_answers import ChosenAnswers, chosen_answers, items_shown
 
 _SEARCHED = 2_000

@@ -32,8 +32,8 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.files import CannotSave
 from tui_evals.generate.asking import PROMPT_NAMES, shipped_prompt
-from tui_evals.generate.dataset import dataset_path, spread_items
 from tui_evals.generate.execution import GenerationExecution, GenerationResult
+from tui_evals.generate.exports import dataset_path, spread_items
 from tui_evals.generate.folder import UnreadableFile, rule_lines
 from tui_evals.generate.pipeline import ConfirmStep, State, Step
 from tui_evals.generate.request import (
@@ -47,10 +47,10 @@ from tui_evals.generate.request import (
     plan_generation,
     stored_generation_request,
 )
-from tui_evals.generate.reviewing import known_rule_evals, known_test_evals
+from tui_evals.generate.steps import known_rule_evals, known_test_evals
 from tui_evals.generate.work import MAX_RULES, Generation, Options
+from tui_evals.present.battles import generation_stopped, step_price
 from tui_evals.present.estimates import estimated_cost
-from tui_evals.present.generations import step_price, stopped_sentence
 from tui_evals.present.runs import command_wait_sentence, destination_lines
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.limits import Budget
@@ -356,10 +356,10 @@ def _say_end(result: GenerationResult, board: StepBoard, *, interrupted: bool, q
     for problem in ended.problems:
         warn(problem)
     if ended.stopped is not None:
-        warn(stopped_sentence(str(ended.stopped)))
+        warn(generation_stopped(str(ended.stopped)))
         return 130 if interrupted else exit_code_of(ended.stopped.code)
     if ended.halted:
-        warn(stopped_sentence(""))
+        warn(generation_stopped(""))
         return 130 if interrupted else 0
     if ended.problems:
         return 1

@@ -23,7 +23,7 @@ from tui_evals.present.runs import (
 from tui_evals.present.status import final_count, run_look, short_counts
 from tui_evals.provenance.keys import KeyProblem, fingerprint, forget_key, own_key, trust_key, trusted_keys
 from tui_evals.runs.status import GENERATION
-from tui_evals.store.locks import alive, executed_runs, run_lock
+from tui_evals.store.connection import alive, executed_runs, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.verifying import find_key, verify

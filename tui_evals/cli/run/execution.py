@@ -41,7 +41,7 @@ from tui_evals.runs.approving import agree, cluster_permissions
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
-from tui_evals.runs.estimating import Estimate
+from tui_evals.runs.estimating import Estimate, kept_scores
 from tui_evals.runs.execution import Job, RunOutcome, execute
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
 from tui_evals.runs.gate_options import Gates, flags, gates_of
@@ -53,9 +53,8 @@ from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.status import next_command
 from tui_evals.store.baselines import dataset_key
+from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
-from tui_evals.store.experience import kept_scores
-from tui_evals.store.locks import hold, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.writer import Writer

@@ -36,6 +36,8 @@ from tui_evals.present.gates import gates_data
 from tui_evals.present.runs import (
     Cost,
     Pace,
+    RunWorkers,
+    WorkerTotals,
     judging_sentence,
     line_names,
     next_step,
@@ -51,8 +53,7 @@ from tui_evals.present.status import OVER, final_count, run_look, short_counts, 
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, StoreWait, Totals, Wait, WorkerRow
-from tui_evals.store.workers import RunWorkers, WorkerTotals, worker_totals
-from tui_evals.text.measures import money
+from tui_evals.text.measures import counted, money
 from tui_evals.text.safe import safe_line
 
 _MOST = 6
@@ -78,10 +79,10 @@ def worker_lines(rows: Sequence[WorkerRow], totals: WorkerTotals, room: int | No
         [
             row.name,
             f"{_GLYPHS[row.state]} {row.state}",
-            worker_totals(row.cells, "cell"),
+            counted(row.cells, "cell"),
             f"{row.rate:,.1f} calls/s",
-            worker_totals(row.calls, "call"),
-            worker_totals(row.errors, "error"),
+            counted(row.calls, "call"),
+            counted(row.errors, "error"),
         ]
         for row in busiest_rows
     ]
@@ -97,12 +98,12 @@ def busiest(rows: Sequence[WorkerRow]) -> list[WorkerRow]:
 
 def summary(totals: WorkerTotals) -> str:
     """All workers in one line; once none is there any more, what they did."""
-    errors = worker_totals(totals.errors, "error")
+    errors = counted(totals.errors, "error")
     if not totals.alive + totals.silent:
-        return " · ".join([worker_totals(totals.gone, "worker"), worker_totals(totals.calls, "call"), errors])
+        return " · ".join([counted(totals.gone, "worker"), counted(totals.calls, "call"), errors])
     parts = [
-        f"{worker_totals(totals.alive, 'worker')} alive",
-        worker_totals(totals.cells, "cell"),
+        f"{counted(totals.alive, 'worker')} alive",
+        counted(totals.cells, "cell"),
         f"{totals.rate:,.1f} calls/s",
         errors,
     ]

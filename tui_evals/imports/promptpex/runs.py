@@ -12,7 +12,7 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.paths import CURRENT_VERSION
 from tui_evals.generate.asking import split_baseline_inputs
 from tui_evals.generate.folder import Rule, evaluator_key, number_rules, test_uid
-from tui_evals.generate.reviewing import BAD_SCORE
+from tui_evals.generate.steps import BAD_SCORE
 from tui_evals.generate.work import Subject, Unbindable, bind_inputs
 from tui_evals.imports.promptpex.artefacts import (
     About,

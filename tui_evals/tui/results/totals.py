@@ -19,6 +19,7 @@ from tui_evals.present.gates import gate_texts
 from tui_evals.present.runs import (
     Column,
     Cost,
+    WorkerTotals,
     judging_sentence,
     line_names,
     open_phrases,
@@ -33,7 +34,6 @@ from tui_evals.present.runs import (
 )
 from tui_evals.present.status import final_count, is_stopped_by_person, rateless, run_look, status_counts
 from tui_evals.store.records import LIVE_STATUSES, AnswerStatus, FailureCause, RunRow, Totals, WorkerRow, WorkerState
-from tui_evals.store.workers import WorkerTotals, worker_totals
 from tui_evals.text.measures import counted, duration
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.desk import Command, Commands, Desk
@@ -318,13 +318,13 @@ def workers_line(totals: WorkerTotals, width: int, hint: str = "") -> Row:
     state, *others = [state for state in counts if counts[state]] or ["gone"]
     glyph, style = STATES[state]
     word = "" if state == "alive" else f" {state}"
-    groups = [[Piece(f"{glyph} {worker_totals(counts[state], 'worker')}{word}", style)]]
+    groups = [[Piece(f"{glyph} {counted(counts[state], 'worker')}{word}", style)]]
     if totals.alive or totals.silent:
         rate = f"{totals.rate:,.0f}" if totals.rate >= 100 else f"{totals.rate:.1f}"
-        groups += [[Piece(worker_totals(totals.cells, "cell"))], [Piece(f"{rate}/s")]]
+        groups += [[Piece(counted(totals.cells, "cell"))], [Piece(f"{rate}/s")]]
     else:
-        groups.append([Piece(worker_totals(totals.calls, "call"))])
-    groups.append([Piece(f"! {worker_totals(totals.errors, 'error')}", "error" if totals.errors else "dim")])
+        groups.append([Piece(counted(totals.calls, "call"))])
+    groups.append([Piece(f"! {counted(totals.errors, 'error')}", "error" if totals.errors else "dim")])
     groups += [[Piece(f"{STATES[other][0]} {counts[other]:,} {other}", "warn")] for other in others]
     groups += [[Piece(hint, "key"), Piece(" lists them", "dim")]] if hint else []
     return join_fitting(groups, width)

@@ -27,7 +27,7 @@ from tui_evals.generate.request import (
     plan_generation,
 )
 from tui_evals.light_records import dataclass
-from tui_evals.present.generations import price_text, progress_text
+from tui_evals.present.battles import price_text, progress_text
 from tui_evals.runs.approving import agree_to_typed, find_typed
 from tui_evals.runs.detach import DetachFailed, start_activity
 from tui_evals.runs.errors import CannotPlan

@@ -16,7 +16,7 @@ from tui_evals.datasets.paths import CannotEdit
 from tui_evals.files import CannotSave
 from tui_evals.generate.folder import UnreadableFile
 from tui_evals.light_records import dataclass
-from tui_evals.present.generations import progress_text
+from tui_evals.present.battles import progress_text
 from tui_evals.present.runs import command_wait_sentence
 from tui_evals.store.battles import ActivityRow
 from tui_evals.text.safe import safe_line
