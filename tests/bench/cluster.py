@@ -27,7 +27,7 @@ from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.runs.engine import Engine
 from tui_evals.runs.execution import Terms
-from tui_evals.runs.executors.base import Executor
+from tui_evals.runs.executors import Executor
 from tui_evals.runs.executors.cluster.executor import ClusterExecutor
 from tui_evals.runs.judges import opened
 from tui_evals.runs.limits import Budget

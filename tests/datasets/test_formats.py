@@ -17,7 +17,7 @@ from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.save import save
 from tui_evals.datasets.validate import runevals_refusal, validate
 from tui_evals.files import CannotSave
-from tui_evals.imports import m365
+from tui_evals.imports import dataset
 from tui_evals.text import strictjson
 
 
@@ -154,7 +154,7 @@ def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_p
             {"turns": [{"prompt": f"{number}"} for number in range(22)], "extensions": {"tui_evals": {"x": 1}}},
         ],
     }
-    document, lost = m365.write(data, runevals_refusal)
+    document, lost = dataset.portable(data, runevals_refusal)
     file = tmp_path / "d.json"
     file.write_text(json.dumps(document))
     assert validate(load(file), PUBLIC).portable
@@ -166,7 +166,7 @@ def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_p
         "evaluators": {"Relevance": {"weight": 0.5}},
         "added": ["expected_response"],
     }
-    assert m365.whole(document) == data and m365.whole(data) is None
+    assert dataset.with_moved_back(document) == data and dataset.with_moved_back(data) is None
     assert document["metadata"]["extensions"]["tui_evals"] == {"default_evaluators": {"Equals": {"value": "x"}}}
     assert document["items"][2]["prompt"] == "hello"
     assert any("Equals" in line for line in lost)

@@ -16,9 +16,9 @@ from tests.cli.helpers import Shell
 from tests.evaluators.library_stand_in import stand_in
 from tui_evals import evaluate as evaluate_dataset
 from tui_evals.evaluators.base import CannotJudge, Evidence, Question, Score, evaluate, note_choices
+from tui_evals.evaluators.libraries import installed_version
 from tui_evals.evaluators.libraries.child import judge_server as protocol
 from tui_evals.evaluators.libraries.child.metrics import why_unloadable
-from tui_evals.evaluators.libraries.location import installed_version
 from tui_evals.evaluators.libraries.metric import LibraryMetric, library_metric
 from tui_evals.evaluators.libraries.worker import end_workers
 from tui_evals.text.model_output import Choice

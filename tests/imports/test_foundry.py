@@ -14,7 +14,8 @@ from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, validate
 from tui_evals.evaluators.base import Evidence, ToolCall
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.imports.foundry import is_foundry, read, write
+from tui_evals.imports.foundry import is_foundry, read
+from tui_evals.imports.foundry.writing import write
 from tui_evals.runs.plan import Assigned
 from tui_evals.runs.scoring import judge
 

@@ -15,8 +15,9 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.evaluators.base import Evidence, evaluate
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises, write_config
+from tui_evals.imports.promptfoo import Prompt, prompty_text, read_config, recognises
 from tui_evals.imports.promptfoo.prompts import model_of, written_model
+from tui_evals.imports.promptfoo.writing import write_config
 from tui_evals.text.chats import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping, load_yaml
 

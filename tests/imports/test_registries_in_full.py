@@ -17,7 +17,7 @@ from tui_evals.evaluators.registry import built_in
 from tui_evals.imports.openai_evals import by_reason, load
 from tui_evals.reports.oaieval import log_lines
 from tui_evals.reports.results import read
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.executors.cluster.terms import dump_cells, load_cells
 from tui_evals.store.reader import Reader
 

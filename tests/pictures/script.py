@@ -18,7 +18,7 @@ from tui_evals.evaluators.registry import load_registry
 from tui_evals.runs import execution, start
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import room_of
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.executors.local import LocalExecutor
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.limits import Budget

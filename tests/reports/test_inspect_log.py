@@ -12,7 +12,7 @@ import pytest
 from tests.reports.stores import Given, Ran, bad, errored, good, store, unjudged
 from tests.reports.written import report_text
 from tests.store.helpers import judged, said
-from tui_evals.imports.inspect.log import read
+from tui_evals.imports.inspect import read
 from tui_evals.store.reader import Reader
 
 ITEMS = [

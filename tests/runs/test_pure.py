@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.runs.availability import TIMEOUT_ATTEMPTS, Availability, one_attempt
-from tui_evals.runs.executors.base import WaitCut
+from tui_evals.runs.executors import WaitCut
 from tui_evals.runs.limits import Budget, BudgetSpent, Gate, most_it_can_cost
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.status import score_of, status_of, weighted_mean, worst

@@ -10,7 +10,7 @@ import pytest
 
 from tests.runs.conftest import until
 from tests.tui.story import at_the_workbench
-from tui_evals.runs.executors.base import WaitCut
+from tui_evals.runs.executors import WaitCut
 from tui_evals.runs.executors.cluster.worker_limits import LeasedGate, TargetLease
 from tui_evals.runs.limits import Gate
 from tui_evals.targets.base import TargetConfig

@@ -33,7 +33,7 @@ from tui_evals.interpreter import python_command
 from tui_evals.present.runs import run_facts, stop_reason
 from tui_evals.project_files import read_text
 from tui_evals.runs.engine import Engine, ExecutionEnd
-from tui_evals.runs.executors.base import WaitCut
+from tui_evals.runs.executors import WaitCut
 from tui_evals.runs.project import load_project, store_of
 from tui_evals.store.reader import Reader
 from tui_evals.targets.answers import parse_reply

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_evals.evaluators.libraries.location import is_library_metric
+from tui_evals.evaluators.libraries import is_library_metric
 from tui_evals.evaluators.trust import Trust
 from tui_evals.light_records import dataclass
 from tui_evals.text.names import did_you_mean

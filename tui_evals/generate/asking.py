@@ -22,7 +22,7 @@ from tui_evals.files import UnsafeFile, check_private
 from tui_evals.generate.folder import Test
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget, current_phase, kept_key, recalled
-from tui_evals.runs.executors.base import Ledger, WaitCut
+from tui_evals.runs.executors import Ledger, WaitCut
 from tui_evals.store.records import AnswerRecord
 from tui_evals.targets.base import Request, TargetError
 from tui_evals.text import strictjson

@@ -19,7 +19,7 @@ from tui_evals.present.battles import generation_stopped, outdated_note, step_me
 from tui_evals.project_files import read_bytes
 from tui_evals.runs.activities import ActivityRecord, Progress, recorded_activity
 from tui_evals.runs.asking import StoreLedger
-from tui_evals.runs.executors.base import Stopped
+from tui_evals.runs.executors import Stopped
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.battles import Order

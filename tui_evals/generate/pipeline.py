@@ -21,7 +21,7 @@ from tui_evals.generate.work import PROMPT, Generation, Options
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Left, Unavailable, why_left_open
-from tui_evals.runs.executors.base import Stopped
+from tui_evals.runs.executors import Stopped
 from tui_evals.runs.judges import price_for
 from tui_evals.store.database import StoreError
 from tui_evals.targets.base import Price, TargetConfig

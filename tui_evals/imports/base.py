@@ -309,7 +309,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """One kind of files that can be imported. A module of this room declares its own as `IMPORTER`.
+    """One kind of files that can be imported. A module of this room declares it as `IMPORTER`, several as `IMPORTERS`.
 
     An installed package adds one through the entry-point group `tui_evals.importers`. `read` keeps what it finds with
     the functions of `tui_evals.imports.keeping`, and may raise ImportFailed, DatasetError or CannotSave.

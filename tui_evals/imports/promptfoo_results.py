@@ -14,7 +14,7 @@ from tui_evals.datasets.paths import DatasetError, Problem
 from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, Losses
 from tui_evals.imports.keeping import json_in, keep_run, keep_runs
-from tui_evals.imports.promptfoo.importer import SO_FAR, Configuration, conversation_of, is_conversation, read_source
+from tui_evals.imports.promptfoo import SO_FAR, Configuration, conversation_of, is_conversation, read_source
 from tui_evals.imports.promptfoo.prompts import chat_in, model_of
 from tui_evals.imports.promptfoo.values import Seen
 from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of

@@ -43,7 +43,8 @@ T = TypeVar("T")
 @cache
 def built_in() -> Mapping[str, Importer]:
     """The importers of this room, by their kinds."""
-    importers = (one for one in declared(__package__, "IMPORTER") if isinstance(one, Importer))
+    several = (one for group in declared(__package__, "IMPORTERS") if isinstance(group, tuple) for one in group)
+    importers = (one for one in (*declared(__package__, "IMPORTER"), *several) if isinstance(one, Importer))
     return {importer.kind: importer for importer in sorted(importers, key=lambda importer: importer.order)}
 
 

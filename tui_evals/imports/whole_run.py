@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from tui_evals.datasets.document import companion_of
 from tui_evals.datasets.validate import parse_dataset
 from tui_evals.imports.base import Losses
+from tui_evals.imports.exports import FINAL
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import open_file, read_bytes
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
@@ -22,7 +23,6 @@ from tui_evals.store.rows import answer_record, dumps
 from tui_evals.text import strictjson
 from tui_evals.text.measures import counted
 
-from .answer_lines import FINAL
 from .keeping import LARGEST
 from .recording import RecordedAnswer, RecordedGroup, Recording, digest_of
 from .results import BY

@@ -21,7 +21,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators import sandbox
 from tui_evals.evaluators.base import Evaluator, ModelOptions
 from tui_evals.evaluators.custom import CustomEvaluator
-from tui_evals.evaluators.libraries.location import LIBRARIES
+from tui_evals.evaluators.libraries import LIBRARIES
 from tui_evals.evaluators.libraries.metric import LibraryMetric
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, engine_evaluators
 from tui_evals.evaluators.trust import Trust, TrustError, code_digest, code_files

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from tui_evals.evaluators.judging import CUT_OFF
 from tui_evals.light_records import dataclass
-from tui_evals.runs.executors.base import Ledger, Stopped
+from tui_evals.runs.executors import Ledger, Stopped
 from tui_evals.runs.limits import BudgetSpent, Reservations, most_it_can_cost, reading_costs
 from tui_evals.runs.prompting import has_files, with_files
 from tui_evals.runs.tools import Toolbox

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Literal
 
 from tui_evals.light_records import dataclass
-from tui_evals.runs.executors.base import Stopped, WaitCut
+from tui_evals.runs.executors import Stopped, WaitCut
 from tui_evals.runs.limits import Gate, Limits, own_delay
 from tui_evals.store.records import StopCode, Wait
 from tui_evals.targets.answers import settled_reply

@@ -42,7 +42,7 @@ from tui_evals.runs.availability import Left, why_left_open
 from tui_evals.runs.engine import STOPPED, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate
-from tui_evals.runs.executors.base import Stopped
+from tui_evals.runs.executors import Stopped
 from tui_evals.runs.judges import Judges, calls_at_once, judge_label, opened, price_for
 from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import limited

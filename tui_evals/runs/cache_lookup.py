@@ -15,7 +15,7 @@ from tui_evals.evaluators.judging import whole_reply
 from tui_evals.evaluators.registry import only_asks
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, kept_choices, kept_key
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.executors.local import request_for_turn
 from tui_evals.runs.judges import judge_configs, numbered, request_for, unopened
 from tui_evals.runs.plan import Assigned, Plan

@@ -22,7 +22,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.provenance.chain import Kind
 from tui_evals.runs.asking import RECIPE, REPLY, PricedTarget, close_all
 from tui_evals.runs.availability import Left, Unavailable, why_left_open
-from tui_evals.runs.executors.base import Cell, Executor, Stopped, WaitCut
+from tui_evals.runs.executors import Cell, Executor, Stopped, WaitCut
 from tui_evals.runs.executors.local import GivenExecutor, LocalExecutor, asks_nobody
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Plan

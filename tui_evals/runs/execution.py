@@ -16,7 +16,7 @@ from tui_evals.runs.approving import demand, missing_permissions
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Room
 from tui_evals.runs.engine import STOPPED, Engine, ExecutionEnd, sign_ended
-from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.executors import Ledger
 from tui_evals.runs.executors.cluster.terms import ClusterTerms
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.gates import GateResults, check_gates
@@ -357,7 +357,7 @@ def check_place(plan: Plan, cluster: ClusterTerms | None) -> None:
 
 def recorded_agent(agent: Target, config: TargetConfig, behind: PricedTarget, *, use_cache: bool) -> Target:
     """The agent with a server that answers its model calls."""
-    from tui_evals.runs.door.server import (
+    from tui_evals.runs.door import (
         Door,
         RecordedAgent,  # only runs that record an agent need a server
     )
@@ -367,7 +367,7 @@ def recorded_agent(agent: Target, config: TargetConfig, behind: PricedTarget, *,
 
 def note_calls(agent: Target, ledger: Ledger) -> None:
     """Note the model calls of an agent in a ledger."""
-    from tui_evals.runs.door.server import RecordedAgent
+    from tui_evals.runs.door import RecordedAgent
 
     assert isinstance(agent, RecordedAgent)
     agent.door.ledger = ledger

@@ -15,7 +15,7 @@ from tui_evals.files import Calls
 from tui_evals.runs.approving import find_typed
 from tui_evals.runs.asking import REPLY, PricedTarget, kept_choices, kept_key, kept_reply, recalled
 from tui_evals.runs.availability import Room, room_of
-from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.executors import Ledger
 from tui_evals.runs.limits import Budget, Reservations
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.scoring import questions, scripted

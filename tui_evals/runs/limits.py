@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from tui_evals.runs.executors.base import WaitCut
+from tui_evals.runs.executors import WaitCut
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price, Request, TargetConfig

@@ -23,7 +23,7 @@ from tui_evals.evaluators.judging import (
 )
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import REPLY, PricedTarget, cache_key
-from tui_evals.runs.executors.base import Ledger
+from tui_evals.runs.executors import Ledger
 from tui_evals.runs.prompting import messages_of_answer, messages_of_step
 from tui_evals.runs.scoring import scripted
 from tui_evals.runs.tools import MAX_RESULT, AskModel, Definition, Script, TurnTools, scripted_outcome

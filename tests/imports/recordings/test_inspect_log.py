@@ -12,8 +12,8 @@ import pytest
 from tests.imports.recordings.made import keep, store
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import validate
-from tui_evals.imports.inspect import log as inspect_files
-from tui_evals.imports.inspect.log import opened, read, recognises
+from tui_evals.imports import inspect as inspect_files
+from tui_evals.imports.inspect import opened, read, recognises
 
 LOGS = Path(__file__).parent
 LOG = json.loads((LOGS / "arithmetic.json").read_text())

@@ -19,7 +19,7 @@ from tests.imports.recordings.made import keep, store
 from tests.reports.stores import Given, Ran, bad, errored, good, unjudged
 from tests.reports.stores import store as stored
 from tests.store.helpers import said
-from tui_evals.imports import junit, registry
+from tui_evals.imports import exports, registry
 from tui_evals.imports.base import project_at
 from tui_evals.reports.kinds import write
 from tui_evals.store.reader import Reader
@@ -61,7 +61,7 @@ def exported(path: Path, kind: str) -> str:
 def imported(folder: Path, file: Path, kind: str) -> Path:
     project = project_at(folder, variables={})
     assert registry._importer_for(file, None).kind == kind
-    recordings = [junit.read(file)[0]] if kind == "junit" else registry.recordings_in(file, project=project)
+    recordings = [exports.read_junit(file)[0]] if kind == "junit" else registry.recordings_in(file, project=project)
     folder.mkdir(exist_ok=True)
     with store(folder) as (writer, reader):
         for one in recordings:

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from tui_evals.datasets.model import Dataset
 from tui_evals.evaluators.registry import Registry, load_registry
 from tui_evals.runs import judges
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.executors.cluster import executor as talking
 from tui_evals.runs.executors.cluster import worker_session
 from tui_evals.runs.executors.cluster.executor import ClusterExecutor

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.runs.cluster.imagined import Model, Weather, World, lived, shared_out
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.runs.availability import Unavailable, room_of
-from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.runs.executors import Cell, Stopped
 from tui_evals.runs.executors.cluster.distribution import Shards, WorkDistributor, WorkerState
 from tui_evals.runs.executors.cluster.terms import dump_call
 from tui_evals.runs.judges import opened

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Item
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.executors.cluster.distribution import CELLS_PER_CALL, MAX_SHARD, Shards
 from tui_evals.store.records import AnswerRecord
 

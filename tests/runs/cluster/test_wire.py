@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.registry import load_registry
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.executors.cluster.terms import (
     Order,
     dataset_header,

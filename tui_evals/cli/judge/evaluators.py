@@ -30,7 +30,7 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Evaluator, Question, Score, ToolCall, error_score
 from tui_evals.evaluators.custom import write_new_evaluator
-from tui_evals.evaluators.libraries.location import LIBRARIES, VECTOR_METRICS, asks_model, python_of
+from tui_evals.evaluators.libraries import LIBRARIES, VECTOR_METRICS, asks_model, python_of
 from tui_evals.evaluators.libraries.worker import CannotList, installed_libraries
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of, sample_questions

@@ -22,7 +22,7 @@ from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.datasets.save import upgrade
 from tui_evals.datasets.validate import ValidationReport, dataset_of, validate
 from tui_evals.files import CannotSave
-from tui_evals.imports.convert import converted, reads_back
+from tui_evals.imports.dataset import converted, reads_back
 from tui_evals.runs.experiments import Experiment, experiment_named, json_schema, problems_of, read_experiment
 from tui_evals.runs.readiness import with_run_problems
 from tui_evals.targets.base import ConfigurationError

@@ -31,7 +31,7 @@ from tui_evals.evaluators.base import (
     verdict_score,
 )
 from tui_evals.evaluators.judging import ask_once
-from tui_evals.evaluators.libraries.location import VECTOR_METRICS, asks_model, installed_version, python_of
+from tui_evals.evaluators.libraries import VECTOR_METRICS, asks_model, installed_version, python_of
 from tui_evals.evaluators.libraries.worker import MetricStopped, Setup, measure
 from tui_evals.evaluators.trust import TrustError, code_digest, code_files
 from tui_evals.evaluators.verdicts import SKIPPED, OffScale, Scale, ScaledOptions, parse_scale, threshold_on

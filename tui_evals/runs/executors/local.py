@@ -17,7 +17,7 @@ from tui_evals.evaluators.base import Ask
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.availability import Unavailable
-from tui_evals.runs.executors.base import Cell, PageSink, Sink, Stopped, WaitCut
+from tui_evals.runs.executors import Cell, PageSink, Sink, Stopped, WaitCut
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, chat_up_to, messages_of_answer, opening_of, question_of

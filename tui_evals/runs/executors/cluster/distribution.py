@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Availability
-from tui_evals.runs.executors.base import Cell, Sink, Stopped
+from tui_evals.runs.executors import Cell, Sink, Stopped
 from tui_evals.runs.executors.cluster.terms import Message, dump_cells, load_call, load_scores
 from tui_evals.runs.limits import Budget, BudgetSpent, Gate
 from tui_evals.store.records import AnswerRecord, Wait, WorkerRow

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget
-from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.runs.executors import Cell, Stopped
 from tui_evals.runs.executors.cluster.code import pack_evaluators
 from tui_evals.runs.executors.cluster.connection import open_cluster
 from tui_evals.runs.executors.cluster.distribution import (

@@ -17,7 +17,7 @@ from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.validate import Rubric
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, read_bytes
-from tui_evals.runs.executors.base import Cell
+from tui_evals.runs.executors import Cell
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import kept_prompt, prompt_kept
 from tui_evals.store.records import CallRecord, ScoreRecord

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
 from tui_evals.runs.availability import Availability, Room
-from tui_evals.runs.executors.base import WaitCut
+from tui_evals.runs.executors import WaitCut
 from tui_evals.runs.limits import BudgetSpent
 from tui_evals.targets.base import TargetConfig
 

@@ -20,7 +20,7 @@ from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import PricedTarget, close_all
 from tui_evals.runs.availability import Room
-from tui_evals.runs.executors.base import Cell, Stopped
+from tui_evals.runs.executors import Cell, Stopped
 from tui_evals.runs.executors.cluster.code import unpack_evaluators
 from tui_evals.runs.executors.cluster.terms import (
     OP,
