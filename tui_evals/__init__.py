@@ -103,13 +103,12 @@ _MODULES = {
     "api.evaluating": ("evaluate", "aevaluate", "estimate", "resume"),
     "api.battles": ("Battle", "BattleDuel", "BattleStopped"),
     "api.generating": ("generate_tests", "GeneratedTests", "GenerationStopped", "import_from"),
-    "api.gating": ("gate", "GateResults", "GatesNotMet"),
     "api.pytest_plugin": ("Recorder",),
     "api.recording": ("Case", "cases"),
     "api.watching": ("Answer",),
     "api.run": (
         *("Run", "RunComparison", "RunStopped", "EveryCallFailed"),
-        *("battle", "list_runs", "rescore", "estimate_rescore"),
+        *("battle", "gate", "list_runs", "rescore", "estimate_rescore"),
     ),
     "datasets.model": ("Dataset", "Item", "Turn"),
     "datasets.paths": ("DatasetError",),
@@ -117,6 +116,7 @@ _MODULES = {
     "imports.base": ("ImportResult", "ImportFailed"),
     "runs.estimating": ("Estimate",),
     "runs.errors": ("CannotPlan",),
+    "runs.gates": ("GateResults", "GatesNotMet"),
     "targets.base": ("Target", "Request", "Reply", "TargetError", "ConfigurationError"),
     "targets.permissions": ("NotApproved",),
     "bench": (

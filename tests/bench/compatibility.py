@@ -25,7 +25,7 @@ from typing import Any
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.evaluators.base import Evidence, evaluate
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports.promptfoo import read_config
 

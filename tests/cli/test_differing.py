@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from tests.cli.past import Said, past
 from tests.store.helpers import judged
 from tests.tui.hostile import STRANGE
-from tui_evals.cli.compare import diff as differing
-from tui_evals.cli.compare.diff import below, beside
+from tui_evals.cli.compare import compare as differing
+from tui_evals.cli.compare.compare import below, beside
 
 pytestmark = pytest.mark.usefixtures("project")
 

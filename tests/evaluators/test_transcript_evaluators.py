@@ -9,7 +9,7 @@ from tests.evaluators.helpers import Judge, score
 from tui_evals.evaluators.agents import ToolInputAccuracy, ToolSelection
 from tui_evals.evaluators.base import ToolCall
 from tui_evals.evaluators.registry import built_in
-from tui_evals.evaluators.transcripts import (
+from tui_evals.evaluators.trajectory import (
     ResultsUsed,
     RetrievalPrecision,
     RetrievalRecall,

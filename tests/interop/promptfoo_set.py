@@ -18,8 +18,8 @@ from typing import Any
 from tui_evals.datasets.model import Dataset, Item, Turn
 from tui_evals.datasets.resolve import EffectiveEvaluator, resolve_evaluators
 from tui_evals.evaluators.base import Evidence, Score, evaluate
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.evaluators.custom import FOLDER
-from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.evaluators.trust import Trust
 from tui_evals.imports.base import Losses

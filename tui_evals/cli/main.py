@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "dataset": ("write.commands", "Set fields of a dataset; undo and redo what commands did to it."),
         "registry": ("write.commands", "List the evals of an OpenAI Evals registry, and which of them run here."),
         "import": ("write.commands", "Import datasets and finished runs of other tools."),
-        "generate": ("generate.commands", "Generate rules, tests and ground truth for a prompt."),
+        "generate": ("write.commands", "Generate rules, tests and ground truth for a prompt."),
     },
     "Judge": {
         "evaluators": ("judge.commands", "List the evaluators or show one; create, set and remove them."),
@@ -203,7 +203,7 @@ def demo_command(ctx: click.Context, plain: bool, no_mouse: bool) -> object:
 
     The scripted `demo` target answers and judges: no key, no network, no cost.
     """
-    from .demo import demo
+    from tui_evals.cli.write.beginning import demo
 
     return demo(plain, ctx.obj.mouse and not no_mouse)
 

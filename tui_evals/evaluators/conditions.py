@@ -1,4 +1,4 @@
-"""Conditions: an expression over the answer, or a number of other evaluators that must pass."""
+"""Conditions: an expression over the answer, a number of evaluators that must pass, and the place of one left out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from tui_evals.text import strictjson
-from tui_evals.text.measures import Measure
-from tui_evals.text.names import did_you_mean
-from tui_evals.text.templates import TemplateError, evaluate_expression, expression_names
-
-from .base import (
+from tui_evals.evaluators.base import (
     CannotJudge,
     Evaluator,
     Evidence,
@@ -27,6 +22,10 @@ from .base import (
     skipped_score,
     verdict_score,
 )
+from tui_evals.text import strictjson
+from tui_evals.text.measures import Measure
+from tui_evals.text.names import did_you_mean
+from tui_evals.text.templates import TemplateError, evaluate_expression, expression_names
 
 
 def _answer_value(evidence: Evidence) -> object:
@@ -227,3 +226,34 @@ class AtLeast(Evaluator):
         near = threshold if abs(share - threshold) < _CLOSE else share
         results = {key: found.result for key, found in verdicts.items()}
         return measured_score(near, threshold, reason, evaluators=results)
+
+
+class LeftOutOptions(Options):
+    """What was left out."""
+
+    tool: str = Field("promptfoo", min_length=1, description="The tool whose assertion it is.")
+    assertion: Mapping[str, Any] = Field(description="The assertion, as that tool writes it.")
+    why: str = Field("", description="Why no evaluator here replaces it.")
+
+
+class LeftOut(Evaluator):
+    """Measures nothing: it holds the place of an assertion of another tool that no evaluator here stands for.
+
+    It is always skipped, and every answer it would judge is incomplete: `--fail-on-incomplete` refuses such a run, the
+    filter `incomplete` finds the answers, and `validate` counts the items. Remove it, or put an evaluator in its place.
+    """
+
+    name = "LeftOut"
+    family = "conditions"
+    needs = ()
+    Options = LeftOutOptions
+    options: LeftOutOptions
+    example: ClassVar = {"response": "4", "options": {"assertion": {"type": "pi", "value": "Is it right?"}}}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Skip, and say what was left out."""
+        kind, why = self.options.assertion.get("type", "an assertion"), self.options.why
+        return skipped_score(f"{kind} of {self.options.tool} was left out{f': {why}' if why else ''}")
+
+
+LEFT_OUT = LeftOut.name

@@ -1,28 +1,35 @@
-"""The path of an agent, checked without a judge: its calls, its steps, and the goal of its simulated user."""
+"""The path of an agent and what its transcript shows, checked without a judge: calls, steps, time, cost, findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tui_evals.text.measures import Measure
-
-from .base import (
+from tui_evals.evaluators.base import (
     Evaluator,
     Evidence,
+    Misconfigured,
     Options,
+    Result,
     Score,
-    Text,
     ToolCall,
+    as_text,
     measured_score,
     skipped_score,
     verdict_score,
 )
-from .tools import IGNORE, MATCH, ArgumentMatch, arguments_fit
-from .values import quoted, quoted_list
+from tui_evals.evaluators.base import (
+    Text as Name,
+)
+from tui_evals.evaluators.shown import chunks_of
+from tui_evals.evaluators.tools import IGNORE, MATCH, ArgumentMatch, arguments_fit
+from tui_evals.evaluators.values import quoted, quoted_list
+from tui_evals.text import strictjson
+from tui_evals.text.measures import Measure
+from tui_evals.transcript import Document, Message, Retrieval, Text, Took, Transcript, documents_of
 
 _SHOWN = 12
 """Calls that a reason names."""
@@ -33,10 +40,10 @@ class ToolStep(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
-    tool: Text = Field(description="The tool's name, in this very case.")
+    tool: Name = Field(description="The tool's name, in this very case.")
     arguments: dict[str, Any] | None = Field(None, description="Arguments the call must have; any without it.")
     match: ArgumentMatch = MATCH
-    ignore: list[Text] = IGNORE
+    ignore: list[Name] = IGNORE
 
     def fits(self, call: ToolCall) -> bool:
         """Whether a call is the expected one."""
@@ -55,7 +62,7 @@ ExpectedStep = Annotated[ToolStep, BeforeValidator(_named)]
 class NoToolsOptions(Options):
     """What NoTools takes."""
 
-    tools: list[Text] | None = Field(
+    tools: list[Name] | None = Field(
         None, min_length=1, description="The tools that must not be called; without it none may be."
     )
 
@@ -63,7 +70,7 @@ class NoToolsOptions(Options):
 class ToolOrderOptions(Options):
     """What ToolOrder takes."""
 
-    tools: list[Text] = Field(min_length=1, description="The tools, in the order in which they must be called.")
+    tools: list[Name] = Field(min_length=1, description="The tools, in the order in which they must be called.")
 
 
 class ToolTrajectoryOptions(Options):
@@ -304,3 +311,318 @@ class UserGoal(Evaluator):
         if most is not None and turns > most:
             return verdict_score(False, f"reached after {after}, at most {most} allowed", turns=turns)
         return verdict_score(True, f"reached after {after}", turns=turns)
+
+
+_LEAST = 3
+"""Characters of a value from which on it is told from others by standing in an answer."""
+
+
+class CallCountOptions(Options):
+    """What ToolCallCount takes."""
+
+    tool: Name | None = Field(None, description="The tool whose calls are counted; without it those of all tools.")
+    most: int | None = Field(None, ge=0, description="Passes with at most this many calls.")
+    least: int | None = Field(None, ge=0, description="Passes with at least this many calls.")
+
+    @model_validator(mode="after")
+    def _bounds_leave_room(self) -> CallCountOptions:
+        if self.most is not None and self.least is not None and self.least > self.most:
+            raise ValueError("least is more than most, so nothing could pass")
+        return self
+
+
+class ToolCallCount(Evaluator):
+    """Passes when the answer calls a tool, or tools at all, as often as is wanted.
+
+    Without bounds the number is shown and nothing passes or fails.
+    """
+
+    name = "ToolCallCount"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    measure = Measure("at most", "calls")
+    Options = CallCountOptions
+    example: ClassVar = {
+        "options": {"tool": "search", "most": 2},
+        "response": "Found.",
+        "tool_calls": (ToolCall("search", {"query": "a"}), ToolCall("search", {"query": "b"})),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Count the calls."""
+        tool, most, least = self.options.tool, self.options.most, self.options.least
+        count = sum(tool is None or call.name == tool for call in evidence.tool_calls or ())
+        said = f"{count} call{'s' if count != 1 else ''}" + (f" of {tool}" if tool else "")
+        if most is None and least is None:
+            return Score(float(count), reason=said)
+        if least is not None and count < least:
+            return Score(float(count), "fail", most, None, f"{said}, at least {least} expected")
+        if most is not None and count > most:
+            return Score(float(count), "fail", most, None, f"{said}, at most {most} allowed")
+        return Score(float(count), "pass", most, None, f"{said}, within the bounds")
+
+
+class ToolsF1Options(Options):
+    """What ToolsF1 takes."""
+
+    tools: list[Name] = Field(min_length=1, description="The tools that should be called, in any order.")
+    threshold: float | None = Field(
+        1.0, ge=0, le=1, description="The F1, of 0 to 1, from which it passes; null only shows the number."
+    )
+
+
+class ToolsF1(Evaluator):
+    """Passes when the tools that were called are those that should be: F1 of both sets, from 0 to 1.
+
+    Order, arguments and repeated calls do not count. An answer without calls has 0.
+    """
+
+    name = "ToolsF1"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    measure = Measure("at least")
+    Options = ToolsF1Options
+    example: ClassVar = {
+        "options": {"tools": ["search", "fetch"]},
+        "response": "Found.",
+        "tool_calls": (ToolCall("search", {}), ToolCall("fetch", {})),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the names."""
+        wanted, called = set(self.options.tools), {call.name for call in evidence.tool_calls or ()}
+        both = len(wanted & called)
+        f1 = 2 * both / (len(wanted) + len(called))
+        reason = f"F1 {f1:.3f}: {both} of {len(wanted)} wanted tools among {len(called)} that were called"
+        missing, unwanted = sorted(wanted - called), sorted(called - wanted)
+        return measured_score(f1, self.options.threshold, reason, missing=missing, unwanted=unwanted)
+
+
+class ResultsUsedOptions(Options):
+    """What ResultsUsed takes."""
+
+    tool: Name | None = Field(
+        None, description="The tool whose results have to be used; without it those of all tools."
+    )
+    threshold: float = Field(1.0, ge=0, le=1, description="The share of results from which it passes.")
+
+
+class ResultsUsed(Evaluator):
+    """Passes when what tools gave is used: a value of each result stands in the answer or in a later call.
+
+    A value is a text of at least three characters, a number, or a part of an object in JSON. Failed calls are left out.
+    Skipped where no result is known. ToolOutputUse asks a judge whether results were understood.
+    """
+
+    name = "ResultsUsed"
+    family = "tools"
+    needs = ("response", "tool_calls")
+    measure = Measure("at least")
+    Options = ResultsUsedOptions
+    example: ClassVar = {
+        "response": "Order 7 is paid.",
+        "tool_calls": (ToolCall("find", {"order": 7}, '{"status": "paid"}'),),
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Look for the values of each result."""
+        calls = list(evidence.tool_calls or ())
+        answer = (evidence.response or "").casefold()
+        used, unused = 0, list[str]()
+        for place, call in enumerate(calls):
+            if call.result is None or call.failed or self.options.tool not in (None, call.name):
+                continue
+            later = answer + "".join(as_text(each.arguments).casefold() for each in calls[place + 1 :])
+            if any(value in later for value in _values(call.result)):
+                used += 1
+            else:
+                unused.append(call.name)
+        total = used + len(unused)
+        if not total:
+            return skipped_score("no result of a tool is known")
+        reason = f"{used} of {total} results are used" + (f"; not that of {quoted_list(unused)}" if unused else "")
+        return measured_score(used / total, self.options.threshold, reason, unused=unused)
+
+
+def _values(result: str) -> Iterator[str]:
+    """The values in a result that can be told from others, in small letters."""
+    try:
+        waiting: list[Any] = [strictjson.loads(result)]
+    except (strictjson.JsonError, RecursionError):
+        waiting = [result]
+    while waiting:
+        match waiting.pop():
+            case dict() as table:
+                waiting += table.values()
+            case list() as rows:
+                waiting += rows
+            case bool() | None:
+                pass
+            case str() as text:
+                if len(text.strip()) >= _LEAST:
+                    yield text.strip().casefold()
+            case number:
+                yield str(number)
+
+
+class StepLimitOptions(Options):
+    """What StepTime and StepCost take."""
+
+    threshold: float | None = Field(None, ge=0, description="The most that a step may take; any if absent.")
+
+
+_TOOK = Transcript(
+    (
+        Message(role="assistant", parts=(Text("I look."),), took=Took(seconds=1.2, cost=0.01)),
+        Message(role="assistant", parts=(Text("Found."),), took=Took(seconds=0.4, cost=0.02)),
+    )
+)
+
+
+class _StepLimit(Evaluator):
+    """Passes when no step took more than is allowed."""
+
+    family = "limits"
+    needs = ("response",)
+    Options = StepLimitOptions
+
+    def value_of(self, took: Took) -> float | None:
+        """What is compared; None where it is not known."""
+        raise NotImplementedError
+
+    def score(self, evidence: Evidence) -> Score:
+        """Compare the step that took most."""
+        found = [
+            (value, place)
+            for place, message in enumerate(_steps(evidence.transcript), 1)
+            if message.took is not None and (value := self.value_of(message.took)) is not None
+        ]
+        if not found:
+            return skipped_score("the duration of the steps is unknown")
+        most, place = max(found)
+        limit, unit = self.options.threshold, self.measure.unit
+        reason = f"step {place} took most: {most:g} {unit}, of {len(found)} steps"
+        result: Result | None = None if limit is None else "pass" if most <= limit else "fail"
+        return Score(most, result, limit, None, reason)
+
+
+def _steps(transcript: Transcript) -> list[Message]:
+    return [message for message in transcript.messages if message.role == "assistant"]
+
+
+class StepTime(_StepLimit):
+    """Passes when no step of an agent took longer than the threshold, in milliseconds.
+
+    Skipped where the target does not tell how long its steps took.
+    """
+
+    name = "StepTime"
+    measure = Measure("at most", "ms")
+    example: ClassVar = {"options": {"threshold": 2000}, "response": "Found.", "transcript": _TOOK}
+
+    def value_of(self, took: Took) -> float | None:
+        return None if took.seconds is None else 1000 * took.seconds
+
+
+class StepCost(_StepLimit):
+    """Passes when no step of an agent cost more than the threshold, in US dollars.
+
+    Skipped if the cost of the steps is unknown.
+    """
+
+    name = "StepCost"
+    measure = Measure("at most", "USD")
+    example: ClassVar = {"options": {"threshold": 0.05}, "response": "Found.", "transcript": _TOOK}
+
+    def value_of(self, took: Took) -> float | None:
+        return took.cost
+
+
+class RetrievalOptions(Options):
+    """What RetrievalPrecision and RetrievalRecall take."""
+
+    relevant: list[Name] | None = Field(
+        None,
+        min_length=1,
+        description="The documents that belong to the question, each by its id, source, title or a part of its text; "
+        "else the item's variable relevant.",
+    )
+    k: int | None = Field(None, ge=1, description="Only this many of the first retrieved chunks count.")
+    threshold: float = Field(1.0, ge=0, le=1, description="The share from which it passes.")
+
+
+class _Retrieved(Evaluator):
+    """Compares what was retrieved with the documents that belong to the question."""
+
+    family = "retrieval"
+    needs = ("response",)
+    measure = Measure("at least")
+    Options = RetrievalOptions
+
+    def found(self, evidence: Evidence) -> tuple[Sequence[Document], Sequence[str]]:
+        """What was retrieved, as far as it counts, and what is relevant; Misconfigured if neither is given."""
+        relevant = self.options.relevant
+        if relevant is None:
+            written = evidence.variables.get("relevant")
+            relevant = [as_text(one) for one in written] if isinstance(written, list) else []
+        if not relevant:
+            raise Misconfigured(
+                f"{self.name} needs the relevant documents: its option, or the item's variable relevant"
+            )
+        documents = documents_of(evidence.transcript) or tuple(map(Document, chunks_of(evidence)))
+        return documents[: self.options.k], relevant
+
+
+def _is(document: Document, wanted: str) -> bool:
+    return wanted in (document.id, document.source, document.title) or wanted in document.text
+
+
+_RETRIEVED = Transcript(
+    (
+        Message(
+            role="tool", parts=(Retrieval((Document("Refunds take 14 days.", "d1"), Document("Open at nine.", "d2"))),)
+        ),
+    )
+)
+
+
+class RetrievalPrecision(_Retrieved):
+    """Passes when what was retrieved is relevant; the score is the share of retrieved documents that are.
+
+    ContextPrecision asks a judge instead, and needs no list of documents.
+    """
+
+    name = "RetrievalPrecision"
+    example: ClassVar = {
+        "options": {"relevant": ["d1"], "k": 1},
+        "response": "Within 14 days.",
+        "transcript": _RETRIEVED,
+    }
+
+    def score(self, evidence: Evidence) -> Score:
+        """Count the retrieved documents that are relevant."""
+        documents, relevant = self.found(evidence)
+        if not documents:
+            return verdict_score(False, "nothing was retrieved")
+        fit = [any(_is(document, one) for one in relevant) for document in documents]
+        reason = f"{sum(fit)} of {len(documents)} retrieved documents are relevant"
+        return measured_score(sum(fit) / len(documents), self.options.threshold, reason)
+
+
+class RetrievalRecall(_Retrieved):
+    """Passes when what is relevant was retrieved; the score is the share of relevant documents that were.
+
+    ContextRecall asks a judge instead, and needs no list of documents.
+    """
+
+    name = "RetrievalRecall"
+    example: ClassVar = {"options": {"relevant": ["d1"]}, "response": "Within 14 days.", "transcript": _RETRIEVED}
+
+    def score(self, evidence: Evidence) -> Score:
+        """Count the relevant documents that were retrieved."""
+        documents, relevant = self.found(evidence)
+        missing = [one for one in relevant if not any(_is(document, one) for document in documents)]
+        there = len(relevant) - len(missing)
+        reason = f"{there} of {len(relevant)} relevant documents were retrieved"
+        reason += f"; not {quoted_list(missing)}" if missing else ""
+        return measured_score(there / len(relevant), self.options.threshold, reason, missing=missing)

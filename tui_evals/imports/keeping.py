@@ -17,7 +17,7 @@ from tui_evals.datasets.paths import DatasetError, pretty_json, problem_with_pla
 from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.resolve import resolve_evaluators
 from tui_evals.datasets.validate import parse_dataset, validate
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.evaluators.registry import load_registry, with_prompt_metrics
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.imports.base import Losses

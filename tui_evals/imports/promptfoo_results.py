@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_evals.datasets.paths import DatasetError, Problem
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, Losses
 from tui_evals.imports.keeping import json_in, keep_run, keep_runs
 from tui_evals.imports.promptfoo import SO_FAR, Configuration, conversation_of, is_conversation, read_source

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.evaluators.base import Ask, Evidence, JudgingStopped, Question
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.evaluators.registry import UnknownEvaluator, with_prompt_metrics
 from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import missing_permissions

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
 
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.figures import Figure, mean_interval, pass_rate, percent, sample_of
 from tui_evals.light_records import dataclass
 from tui_evals.runs.gate_options import Gates

@@ -78,7 +78,7 @@ def diff_command(run: str, **options: Any) -> None:
 
     Recorded results stand for the run in them, ours or those of another tool; they are imported first.
     """
-    from .diff import diff
+    from tui_evals.cli.compare.compare import diff
 
     diff(run, **options)
 

@@ -107,7 +107,7 @@ def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], 
     A value is read as the option's type has it, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
     use of an evaluator. `tui-evals dataset undo` undoes the edit.
     """
-    from tui_evals.cli.write.evaluators import set_evaluator
+    from tui_evals.cli.judge.evaluators import set_evaluator
 
     set_evaluator(dataset, evaluator, options, **more)
 
@@ -121,7 +121,7 @@ def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], 
 @as_json
 def rm_command(dataset: Path, evaluator: str, **more: Any) -> None:
     """Remove EVALUATOR from DATASET, or from items. To leave out an inherited one, use `set --mode replace`."""
-    from tui_evals.cli.write.evaluators import remove_evaluator
+    from tui_evals.cli.judge.evaluators import remove_evaluator
 
     remove_evaluator(dataset, evaluator, **more)
 

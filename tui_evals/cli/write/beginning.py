@@ -1,4 +1,7 @@
-"""`init WHAT` and `init --from`: find out how something is asked, ask it once, write a small dataset, and run it."""
+"""`init WHAT`, `init --from` and `demo`: projects that begin with a dataset that runs.
+
+`init` finds out how something is asked and asks it once; `demo` runs the sample project on the scripted target.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +20,13 @@ from typing import Any
 
 import click
 
-from tui_evals.cli import inputs
-from tui_evals.cli.inputs import evaluators_named, open_project
+from tui_evals.cli import inputs, project
+from tui_evals.cli.inputs import evaluators_named, open_project, read
+from tui_evals.cli.opening import Opening, need_terminal
 from tui_evals.cli.output import Stop, asked, cell, keep_output_to_ourselves, say, say_result
+from tui_evals.cli.run.execution import ExecutionOptions, refusals, run_here, start_apart
 from tui_evals.cli.write.items import edited
-from tui_evals.datasets.discover import STARTER, STARTER_EVALUATORS, find_dataset, make_project
+from tui_evals.datasets.discover import STARTER, STARTER_EVALUATORS, find_dataset, make_demo, make_project
 from tui_evals.datasets.file_edit import Change
 from tui_evals.datasets.paths import CURRENT_VERSION
 from tui_evals.evaluators.registry import proposals
@@ -29,10 +35,12 @@ from tui_evals.project_files import read_text
 from tui_evals.runs.approving import agree, missing_of_targets
 from tui_evals.runs.judges import items_of
 from tui_evals.runs.project import Project
+from tui_evals.runs.start import RunRequest, prepare
 from tui_evals.targets.answers import answer_path
 from tui_evals.targets.base import ConfigurationError, Reply, Request, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config_file import BEGINNINGS, FUNCTION, Question, keep_secret, replace_section, write_setting
 from tui_evals.targets.opening import open_target
+from tui_evals.targets.permissions import Approvals
 from tui_evals.targets.recognizing import (
     SESSION,
     Recognized,
@@ -499,3 +507,48 @@ def _evaluators(
 
 def _expected(items: Sequence[Mapping[str, Any]]) -> list[str]:
     return [text for item in items if isinstance(text := item.get("expected_response"), str)]
+
+
+_AT_ONCE = 30
+"""Concurrent calls with `--plain`."""
+
+
+def demo(plain: bool, mouse: bool) -> int | Opening:
+    """Make the sample project and run it: here, or in the background with the workbench on it."""
+    if not plain:
+        need_terminal("`tui-evals demo --plain` runs the sample project without one")
+    folder, dataset = _made()
+    os.environ.pop("TUI_EVALS_DB", None)
+    os.chdir(folder)
+    here = open_project(None, trusting=False)
+    document = read(dataset.relative_to(folder))
+    request = RunRequest(
+        document=document,
+        source=str(document.file),
+        name=document.file.stem,
+        concurrency=_AT_ONCE if plain else None,
+    )
+    with refusals():
+        prepared = prepare(request, here)
+    with here.writer() as writer:
+        with refusals():
+            job = prepared.store(writer, apart=not plain)
+        if plain:
+            say(f"the sample project is in {folder}")
+            code = run_here(job, writer, ExecutionOptions())
+            say(f"look around with `cd {folder}` and `tui-evals show last`; delete the folder when you are done")
+            return code
+    run = job.run
+    start_apart(run, ("resume", run.key, "--quiet"))
+    return Opening(folder, project.store_path(), document.file.absolute(), run.key, mouse, demo=True)
+
+
+def _made() -> tuple[Path, Path]:
+    """A new folder with the sample project, and its first dataset."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="tui-evals-demo-")).resolve()
+        dataset = make_demo(folder)
+        Approvals(folder).own()
+        return folder, dataset
+    except (OSError, CannotSave) as problem:
+        raise Stop(f"the sample project cannot be made: {problem}", 1) from None

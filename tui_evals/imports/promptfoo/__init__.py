@@ -12,8 +12,8 @@ from typing import Any
 from tui_evals.datasets.discover import make_project, project_of
 from tui_evals.datasets.paths import CURRENT_VERSION, DatasetError
 from tui_evals.datasets.validate import parse_dataset
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.evaluators.custom import FOLDER, discover_custom_evaluators, main_file
-from tui_evals.evaluators.left_out import LEFT_OUT
 from tui_evals.imports.base import CannotRead, Importer, ImportRequest, ImportResult, Losses, WrongOptions, shown
 from tui_evals.imports.keeping import LARGEST, json_in, keep_dataset, run_command, text_of
 from tui_evals.imports.promptfoo.asserts import Version, version_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_evals.datasets.paths import DatasetError
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.imports.base import Losses
 from tui_evals.imports.promptfoo.prompts import model_of
 from tui_evals.imports.promptfoo.values import JAVASCRIPT, CodeFiles, NotCarried, Seen, inner_name

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_evals.datasets.prompts import github_text
 from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
-from tui_evals.evaluators.left_out import LEFT_OUT
+from tui_evals.evaluators.conditions import LEFT_OUT
 from tui_evals.imports.base import Losses
 from tui_evals.imports.promptfoo.prompts import Prompt, written_model
 from tui_evals.light_records import dataclass
