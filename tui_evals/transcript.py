@@ -45,21 +45,21 @@ class Took:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _MessagePart:
     took: Took | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     """Fields that this version does not know."""
 
 
 @dataclass(frozen=True, slots=True)
-class Text(_Part):
+class Text(_MessagePart):
     """Text that was said."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reasoning(_Part):
+class Reasoning(_MessagePart):
     """What a model thought before it answered, or a summary of that."""
 
     text: str = ""
@@ -69,7 +69,7 @@ class Reasoning(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(_Part):
+class Call(_MessagePart):
     """A call of a tool."""
 
     id: str
@@ -79,7 +79,7 @@ class Call(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Result(_Part):
+class Result(_MessagePart):
     """What a tool gave to the call of the same id."""
 
     id: str
@@ -91,7 +91,7 @@ class Result(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Document(_Part):
+class Document(_MessagePart):
     """A text that a search found."""
 
     text: str
@@ -102,7 +102,7 @@ class Document(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval(_Part):
+class Retrieval(_MessagePart):
     """What a search found, best first."""
 
     documents: tuple[Document, ...] = ()
@@ -111,7 +111,7 @@ class Retrieval(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Citation(_Part):
+class Citation(_MessagePart):
     """A source that the text names."""
 
     text: str = ""
@@ -125,7 +125,7 @@ class Citation(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Image(_Part):
+class Image(_MessagePart):
     """A picture, by its address or its bytes as base64."""
 
     url: str = ""
@@ -134,7 +134,7 @@ class Image(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Audio(_Part):
+class Audio(_MessagePart):
     """A sound, with what is said in it."""
 
     transcript: str = ""
@@ -144,7 +144,7 @@ class Audio(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class File(_Part):
+class File(_MessagePart):
     """A file, by its address or its bytes as base64."""
 
     name: str = ""
@@ -154,14 +154,14 @@ class File(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(_Part):
+class Refusal(_MessagePart):
     """Why the model does not answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(_Part):
+class Unknown(_MessagePart):
     """A part of a type or a form that this version does not know, as it was given."""
 
     type: str

@@ -123,21 +123,15 @@ class Recorder:
         root = config.rootpath
         inside = asked.dataset.is_relative_to(root)
         name = f"{asked.dataset.relative_to(root).as_posix() if inside else asked.dataset} (answers of tests)"
-        option = config.getoption
+        runs = _runs(config)
         terms = RecordingTerms(
             name=name,
             dataset=str(asked.dataset),
-            root=str(root),
             positions=sorted(chosen | {asked.position}),
-            session=getattr(config, "workerinput", {}).get(_SESSION, os.getpid()),
-            judge=option("--tui-evals-judge"),
-            without_judges=option("--tui-evals-without-judges"),
-            max_cost=option("--tui-evals-max-cost"),
-            trust=option("--tui-evals-trust"),
-            allow_unjudged=option("--tui-evals-allow-unjudged"),
-            use_cache=not option("--tui-evals-no-cache"),
+            process=getattr(config, "workerinput", {}).get(_SESSION, os.getpid()),
+            session=runs.terms,
         )
-        recording = TestRecording(_runs(config).note(name))
+        recording = TestRecording(runs.note(name))
         recording.demand(terms)
         try:
             return recording.record(asked, answer, turn=turn - 1, root=root, since=self._since)
@@ -171,7 +165,7 @@ def _runs(config: pytest.Config) -> SessionRuns:
 
     option = config.getoption
     terms = SessionTerms(
-        root=config.rootpath,
+        root=str(config.rootpath),
         target=option("--tui-evals-target"),
         judge=option("--tui-evals-judge"),
         without_judges=option("--tui-evals-without-judges"),

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tui_evals.api.arguments import TargetLike
 from tui_evals.api.evaluating import execute_prepared, prepared_run, resume
 from tui_evals.api.run import Run, RunStopped, read_run
 from tui_evals.api.watching import Answer, answer_of, wait_for
@@ -34,7 +35,8 @@ from tui_evals.present.runs import run_facts, stop_reason
 from tui_evals.project_files import read_text
 from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.executors import WaitCut
-from tui_evals.runs.project import load_project, store_of
+from tui_evals.runs.project import Project, load_project, store_of
+from tui_evals.runs.start import PreparedRun
 from tui_evals.store.reader import Reader
 from tui_evals.targets.answers import parse_reply
 from tui_evals.targets.base import ConfigurationError, Reply, Request, Usage
@@ -46,7 +48,7 @@ from tui_evals.transcript import from_json, to_json
 class SessionTerms:
     """How a session asks and judges; the fields mean what the parameters of `evaluate` mean."""
 
-    root: Path
+    root: str
     target: str | None = None
     judge: str | None = None
     without_judges: bool = False
@@ -54,6 +56,38 @@ class SessionTerms:
     trust: bool = False
     allow_unjudged: bool = False
     use_cache: bool = True
+
+    @property
+    def project(self) -> Project:
+        """The project of the session."""
+        return load_project(project_root(Path(self.root)), trusting=self.trust)
+
+    def prepared(
+        self,
+        here: Project,
+        dataset: Path,
+        target: TargetLike | None,
+        positions: Iterable[int],
+        shared_limit: str,
+        **more: Any,
+    ) -> PreparedRun:
+        """A run of the items of a dataset at these positions; runs of one `shared_limit` share their budget."""
+        return prepared_run(
+            here,
+            dataset,
+            target,
+            self.judge,
+            None,
+            sweep={},
+            tags=("pytest",),
+            without_judges=self.without_judges,
+            allow_unjudged=self.allow_unjudged,
+            positions=frozenset(positions),
+            max_cost=self.max_cost,
+            shared_limit=shared_limit,
+            use_cache=self.use_cache,
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +124,7 @@ class SessionRuns:
     """
 
     def __init__(self, folder: Path, terms: SessionTerms) -> None:
-        self._folder, self._terms = folder, terms
+        self._folder, self.terms = folder, terms
 
     def run(self, dataset: Path, name: str, positions: Iterable[int]) -> Run:
         """The run of a dataset; `positions` are those of the selected items once its matrix is expanded."""
@@ -119,7 +153,7 @@ class SessionRuns:
         """A line for each dataset whose run was begun, in the order of their names."""
         notes = sorted((read_note(file) for file in self._folder.glob("*.json")), key=lambda note: str(note["name"]))
         for note in notes:
-            with Reader(store_of(project_root(self._terms.root))) as reader:
+            with Reader(store_of(project_root(Path(self.terms.root)))) as reader:
                 run = reader.find_run(note["key"])
                 totals = reader.totals(run.id)
             yield ClosingLine(
@@ -132,23 +166,8 @@ class SessionRuns:
             )
 
     def _asked(self, dataset: Path, name: str, note: Path, positions: Iterable[int]) -> Run:
-        terms = self._terms
-        here = load_project(project_root(terms.root), trusting=terms.trust)
-        prepared = prepared_run(
-            here,
-            dataset,
-            terms.target,
-            terms.judge,
-            None,
-            sweep={},
-            tags=("pytest",),
-            without_judges=terms.without_judges,
-            allow_unjudged=terms.allow_unjudged,
-            positions=frozenset(positions),
-            max_cost=terms.max_cost,
-            shared_limit=self._folder.name,
-            use_cache=terms.use_cache,
-        )
+        here = self.terms.project
+        prepared = self.terms.prepared(here, dataset, self.terms.target, positions, self._folder.name)
 
         def note_key(key: str) -> None:
             write_private_json(note, {"name": name, "key": key})
@@ -156,10 +175,10 @@ class SessionRuns:
         return wait_for(execute_prepared(prepared, here, stored=note_key))
 
     def _continued(self, key: str) -> Run:
-        return resume(key, trust=self._terms.trust, project=self._terms.root)
+        return resume(key, trust=self.terms.trust, project=self.terms.root)
 
     def _stored(self, key: str) -> Run:
-        with Reader(store_of(project_root(self._terms.root))) as reader:
+        with Reader(store_of(project_root(Path(self.terms.root)))) as reader:
             return read_run(reader, reader.find_run(key))
 
 
@@ -259,16 +278,10 @@ class RecordingTerms:
 
     name: str
     dataset: str
-    root: str
     positions: list[int]
-    session: int
+    process: int
     """The process of the session: when it is gone, nothing more is answered."""
-    judge: str | None = None
-    without_judges: bool = False
-    max_cost: float | None = None
-    trust: bool = False
-    allow_unjudged: bool = False
-    use_cache: bool = True
+    session: SessionTerms
 
 
 class RecordingFailed(Exception):
@@ -305,7 +318,12 @@ class TestRecording:
         with (self._folder / _LOG).open("wb") as log:
             command = python_command("-m", "tui_evals.api.recording", str(self._folder))
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=terms.root, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=terms.session.root,
+                start_new_session=True,
             )
         (self._folder / _PROCESS).write_text(str(process.pid))
 
@@ -404,23 +422,11 @@ class _Answers:
 
 
 async def _execute(folder: Path, note: Path, terms: RecordingTerms) -> None:
-    here = load_project(project_root(Path(terms.root)), trusting=terms.trust)
-    answers = _Answers(folder, terms.session)
-    prepared = prepared_run(
-        here,
-        Path(terms.dataset),
-        answers,
-        terms.judge,
-        None,
-        sweep={},
-        tags=("pytest",),
-        without_judges=terms.without_judges,
-        allow_unjudged=terms.allow_unjudged,
-        positions=frozenset(terms.positions),
-        concurrency=max(len(terms.positions), 1),
-        max_cost=terms.max_cost,
-        shared_limit=note.parent.name,
-        use_cache=terms.use_cache,
+    here = terms.session.project
+    answers = _Answers(folder, terms.process)
+    at_once = max(len(terms.positions), 1)
+    prepared = terms.session.prepared(
+        here, Path(terms.dataset), answers, terms.positions, note.parent.name, concurrency=at_once
     )
 
     def note_key(key: str) -> None:
@@ -431,7 +437,8 @@ async def _execute(folder: Path, note: Path, terms: RecordingTerms) -> None:
 
 def main(folder: Path) -> None:
     """Execute the run of a folder of answers."""
-    terms = RecordingTerms(**json.loads(read_text(folder / _TERMS)))
+    stored = json.loads(read_text(folder / _TERMS))
+    terms = RecordingTerms(**{**stored, "session": SessionTerms(**stored["session"])})
     try:
         asyncio.run(_execute(folder, folder.with_suffix(".json"), terms))
     except RunStopped:

@@ -115,7 +115,7 @@ def _score_field(text: str) -> float | None:
 
 
 def _score_in_words(text: str) -> float | None:
-    """The digits after the first lower-case "score" that something stands between."""
+    """The digits after the first lower-case "score" with something in between."""
     last_digit = max(map(text.rfind, "0123456789"))
     match = re.search(r"score[^0-9]+([0-9]+)", text[: last_digit + 1])
     return float(match[1]) if match else None

@@ -133,7 +133,7 @@ _CLOSE = 1e-9  # a share that was computed is as large as the one that was writt
 
 
 def _members(evaluators: Mapping[str, Any]) -> Iterator[tuple[str, type[Evaluator], dict[str, Any]]]:
-    """Each evaluator of a group by its key, and its options; ValueError says which cannot stand in one."""
+    """Each evaluator of a group by its key, and its options; ValueError says which cannot be in one."""
     from .registry import built_in  # imported when it is wanted: the registry knows this module
 
     for key, given in evaluators.items():
@@ -177,7 +177,7 @@ class AtLeastOptions(JudgedOptions):
 class AtLeast(Evaluator):
     """Passes when enough of its evaluators pass: by their weights, at least the share that `threshold` says.
 
-    The score is that share. Each evaluator stands under its name, or under a label with its `type`, and has the options
+    The score is that share. Each evaluator is under its name, or under a label with its `type`, and has the options
     it has elsewhere; those that ask a judge are asked of this one's `judge`, or else of the run's. One that is skipped
     does not count, and where one cannot judge this cannot either. A threshold of 0 passes whatever they find.
     """

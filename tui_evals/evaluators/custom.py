@@ -9,7 +9,7 @@ it reaches its judge and no key: `model_config.ask(messages, temperature=0.7)` r
 one text) with such parameters, each time it is asked another sample,
 `model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
 names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
-evidence stands there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
+evidence is put there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
 The code runs on a copy of its folder, in a process of its own, once it is trusted.
 
 Or it is `custom-evaluators/<name>/<name>.js`, which exports a function of the answer and its context. That one is

@@ -95,7 +95,7 @@ def parse_choice(
     freed of ASCII punctuation. The first line that any choice fits decides; in it, the choice declared first.
 
     `match_fn` says what fits, always case-sensitively: `starts_or_endswith` (the line starts or ends with the
-    choice), `endswith`, `exact`, `contains` (the choice stands somewhere in the line), and `include`, which is the
+    choice), `endswith`, `exact`, `contains` (the choice is somewhere in the line), and `include`, which is the
     reverse: the line is a part of the choice.
     """
     if match_fn not in _MATCHERS:

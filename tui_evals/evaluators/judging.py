@@ -106,7 +106,7 @@ def judge_question(
 ) -> Question:
     """A judge prompt, or the shipped one of a name, with every untrusted text fenced under its own name.
 
-    A part stands where the prompt names it; those it does not name stand together where it says `evidence`, each
+    A part is put where the prompt names it; those it does not name are together where it says `evidence`, each
     below its heading. It is asked with the parameters of its front matter, unless others are given.
     """
     prompty, parts = shipped_prompt(prompt) if isinstance(prompt, str) else prompt, parts or {}
@@ -179,7 +179,7 @@ def _fenced_pieces(mark: str, pieces: Sequence[Piece]) -> str:
 
 
 def _fenced_piece(mark: str, piece: Piece) -> str:
-    """A piece between marks, even where it is empty; what it is cut by stands outside of them."""
+    """A piece between marks, even where it is empty; the note that it is cut is outside of them."""
     more = len(piece.text) - MAX_PIECE
     shown = f"<data-{mark} {piece.name}>\n{piece.text[:MAX_PIECE]}\n</data-{mark}>"
     return shown if more <= 0 else f"{shown}\n({more:,} more characters are not shown)"
@@ -326,7 +326,7 @@ def verdict_and_source(
 ) -> tuple[dict[str, Any], str] | None:
     """The last JSON object with a valid verdict under the key, and its text; None where there is no object.
 
-    A second verdict that differs makes the reply unreadable, and so does one that stands in a text that was judged:
+    A second verdict that differs makes the reply unreadable, and so does one that is in a text that was judged:
     each may be a quotation.
     """
     objects = list(_json_objects(text))
@@ -363,7 +363,7 @@ def stated_number(value: object) -> float | int | None:
 
 
 def reply_object(reply: str) -> dict[str, Any]:
-    """The one JSON object of a reply, whatever chatter stands around it."""
+    """The one JSON object of a reply, without the chatter around it."""
     objects = [value for value, _ in _json_objects(reply_text(reply))]
     if not objects or any(value != objects[0] for value in objects):
         raise UnreadableReply("one JSON object was expected")
@@ -373,7 +373,7 @@ def reply_object(reply: str) -> dict[str, Any]:
 def score_line(text: str, judged: Collection[str] = ()) -> tuple[float, str]:
     """The score of a reply without JSON: a bare number or a level of a scale, else what its first or last line gives.
 
-    With the text that gives it. A line within is not looked at, and one that stands in a text that was judged is
+    With the text that gives it. A line within is not looked at, and one that is in a text that was judged is
     refused: each may be a quotation.
     """
     bare = text.strip(_AROUND)
@@ -393,7 +393,7 @@ def score_line(text: str, judged: Collection[str] = ()) -> tuple[float, str]:
 
 
 def refuse_quotation(verdict: str, judged: Collection[str]) -> None:
-    """UnreadableReply where a verdict stands in a text that was judged, and may be quoted from there."""
+    """UnreadableReply where a verdict is in a text that was judged, and may be quoted from there."""
     if any(verdict in text for text in judged):
         raise UnreadableReply("its verdict is copied from the judged text")
 

@@ -70,7 +70,7 @@ def shown_as_there(value: object) -> str:
 def fields_as_there(
     spec: Spec, inputs: Mapping[str, str], answers: Mapping[str, Sequence[str]], variables: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The fields of a grading prompt: braces of what was asked stand twice there, and several answers are joined."""
+    """The fields of a grading prompt: braces of what was asked are doubled, and several answers are joined."""
     completions = {name: _joined(spec, name, texts) for name, texts in answers.items()}
     fields = {**inputs, **completions, **{name: shown_as_there(value) for name, value in variables.items()}}
     for name in spec.input_outputs:

@@ -353,7 +353,7 @@ class CitationsOptions(ValueOptions):
 class Citations(Evaluator):
     """Passes when the answer holds at least as many different citations as the threshold asks, 1 unless given.
 
-    The score is their count. A marker that stands there twice counts once; the same number in two formats counts in
+    The score is their count. A repeated marker counts once; the same number in two formats counts in
     each. Images and numbers beyond 999 are no citations. The details list the first 100.
     """
 

@@ -93,7 +93,7 @@ def _all_failed(executions: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _parts_in(parts: Sequence[str], folded: Sequence[str]) -> list[str]:
-    """The parts that stand in some of the texts, which are folded already."""
+    """The parts that are in some of the texts, which are folded already."""
     return [part for part in parts if any(part.casefold() in text for text in folded)]
 
 
@@ -322,13 +322,13 @@ def _retrieved(evaluator: Evaluator, evidence: Evidence) -> tuple[Piece, ...]:
 
 
 def average_precision(useful: list[bool]) -> float:
-    """How far what is useful stands before what is not: the mean of the precision at the place of each useful one."""
+    """How far what is useful comes before what is not: the mean of the precision at the place of each useful one."""
     places = [place for place, good in enumerate(useful, 1) if good]
     return sum(number / place for number, place in enumerate(places, 1)) / len(places) if places else 0.0
 
 
 class ContextPrecision(Evaluator):
-    """Passes when the chunks that the wanted answer needs stand before those it does not.
+    """Passes when the chunks that the wanted answer needs come before those it does not.
 
     A judge says of each retrieved chunk whether it is useful for the expected response; the score is the mean of the
     precision at the rank of each useful one: 1 when all useful chunks come first, 0 when none is useful.

@@ -57,7 +57,7 @@ _NAMED = re.compile(r'"score"\s*:\s*"?(\d+(?:\.\d+)?)')
 _ABOVE_ZERO = 0.01
 """What a logarithm of a probability may come to by rounding."""
 _LEVEL = re.compile(r"[^\w.-]*([1-5])(?![\d.])\W*")
-"""A piece that is a level, whatever stands around it such as a blank or a quotation mark."""
+"""A piece that is a level, with anything around it, such as a blank or a quotation mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def expected_score(reply: str, verdict: str, written: float, choices: Sequence[C
 
 
 def _place_of(reply: str, verdict: str, written: float) -> int:
-    """At which character of a reply the score of its verdict stands; -1 where it is not found."""
+    """The character of a reply at which the score of its verdict is; -1 where it is not found."""
     start = reply.rfind(verdict)
     pattern, group = (_NAMED, 1) if verdict.startswith("{") else (_NUMBER, 0)
     places = (match.start(group) for match in pattern.finditer(verdict) if float(match[group]) == written)
@@ -127,7 +127,7 @@ class Rating:
     score: Any
     reason: str
     source: str = ""
-    """The part of the reply in which the score stands."""
+    """The part of the reply that has the score."""
     label: str | None = None
 
 
@@ -523,7 +523,7 @@ class Rubric(RatedEvaluator):
 
 
 def _scale_words(scale: Scale) -> dict[str, str]:
-    """How the prompt speaks of a scale: what its scores mean, which there are, and how one stands in the reply."""
+    """How the prompt speaks of a scale: what its scores mean, which there are, and how a reply gives one."""
     met, unmet = (
         "every criterion is met",
         "no criterion is met, something the criteria forbid is done, or there is no content to judge",

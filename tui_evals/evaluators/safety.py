@@ -329,7 +329,7 @@ _HOLDS: Mapping[str, Callable[[str], bool]] = {
 
 
 def _occurrences(patterns: Mapping[str, str], text: str, allowed: frozenset[str]) -> Iterator[tuple[str, int]]:
-    """What stands in a text, each with its kind and place; what is allowed is left out."""
+    """What is found in a text, each with its kind and place; what is allowed is left out."""
     for kind, pattern in patterns.items():
         holds = _HOLDS.get(kind)
         for match in re.finditer(pattern, text):
@@ -380,7 +380,7 @@ class PersonalData(Evaluator):
 
     Found by form: telephone numbers with a country code or as in North America, card and account numbers whose check
     digits are right, United States social security numbers, and on request IPv4 addresses. Names and postal addresses
-    have no form of their own and are not found. The record says how many of what there are and where the first stands,
+    have no form of their own and are not found. The record says how many of what there are and where the first is,
     and does not repeat them. An answer of more than 5,000,000 characters is an error.
     """
 
@@ -403,7 +403,7 @@ class Secrets(Evaluator):
 
     Looked for are private keys, keys of AWS, Google, Stripe and of providers of models, tokens of GitHub, GitLab and
     Slack, JSON web tokens, bearer tokens, and passwords in addresses. The record says how many of what there are and
-    where the first stands, and does not repeat them. A password in prose has no form and is not found. An answer of
+    where the first is, and does not repeat them. A password in prose has no form and is not found. An answer of
     more than 5,000,000 characters is an error.
     """
 

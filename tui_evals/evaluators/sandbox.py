@@ -80,7 +80,7 @@ def hide_this_process() -> None:
 
 
 def _installed_bubblewrap() -> str | None:
-    """Where bubblewrap is, unless that is the folder one happens to stand in."""
+    """Where bubblewrap is, unless that is the working folder."""
     program = shutil.which("bwrap") if sys.platform == "linux" else None
     return program if program is not None and os.path.isabs(program) else None
 

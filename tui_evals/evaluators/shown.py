@@ -25,7 +25,7 @@ _TEXTS = ("text", "content", "page_content", "chunk", "snippet", "extract")
 
 
 def object_rows(value: object) -> list[Mapping[str, Any]]:
-    """The objects in a list; whatever else stands there counts as absent."""
+    """The objects in a list; anything else in it counts as absent."""
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
@@ -96,7 +96,7 @@ HEADINGS: Mapping[str, str] = {
     "diagnostics": "What else the target reported:",
     "group": "The answers of the same group, to the same request:",
 }
-"""What stands above a part of the evidence."""
+"""The heading of a part of the evidence."""
 EVIDENCE = tuple(HEADINGS)
 """The parts that every judge may be shown besides what its prompt names."""
 

@@ -181,7 +181,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def _schema_parts(node: object, resolver: Any, create: Callable[[Any], Any]) -> Iterator[tuple[Schema, Any]]:
-    """Every object, whatever keyword it stands under (a reference may point anywhere), and what resolves it."""
+    """Every object, under any keyword (a reference may point anywhere), and what resolves it."""
     if isinstance(node, dict):
         if isinstance(create(node).id(), str):
             resolver = resolver.in_subresource(create(node))
@@ -396,7 +396,7 @@ _UNREADABLE = 1_000
 
 
 def embedded_json(text: str) -> Iterator[object]:
-    """The JSON objects and lists that stand in a text, from left to right; CannotJudge where that takes too long."""
+    """The JSON objects and lists in a text, from left to right; CannotJudge where that takes too long."""
     decoder, spent, start = json.JSONDecoder(parse_constant=_no_constant), 0, _OPENING.search(text)
     while start is not None:
         place = start.start()
@@ -442,7 +442,7 @@ class ContainsJsonOptions(Options):
 
 
 class ContainsJson(Evaluator):
-    """Passes when a JSON object or list stands somewhere in the answer, in prose or a code fence.
+    """Passes when a JSON object or list is somewhere in the answer, in prose or a code fence.
 
     With `schema` one of them must conform to it, and the details list what the last one violates. A list such as `[1]`
     is JSON too: give a schema where the answer may hold such. JSON within a JSON value is not looked at on its own.

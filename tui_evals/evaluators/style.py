@@ -243,7 +243,7 @@ class WordCountMatch(Evaluator):
         )
 
 
-_VAGUE = (  # "most" stands twice, as in the original, which counts it twice
+_VAGUE = (  # "most" is there twice, as in the original, which counts it twice
     "around about almost basically approximately nearly roughly some most least good bad nice great may could certain"
     " most might usually typically like sure"
 )

@@ -408,7 +408,7 @@ class ResultsUsedOptions(Options):
 
 
 class ResultsUsed(Evaluator):
-    """Passes when what tools gave is used: a value of each result stands in the answer or in a later call.
+    """Passes when what tools gave is used: a value of each result is in the answer or in a later call.
 
     A value is a text of at least three characters, a number, or a part of an object in JSON. Failed calls are left out.
     Skipped where no result is known. ToolOutputUse asks a judge whether results were understood.

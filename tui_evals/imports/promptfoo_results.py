@@ -47,17 +47,17 @@ _CAMEL = {
 _BROKE_OFF = 2  # how promptfoo says that a row failed for an error, not for what was answered
 
 
-class _Part(BaseModel):
+class _ResultsPart(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Tokens(_Part):
+class _Tokens(_ResultsPart):
     prompt: int | None = None
     completion: int | None = None
     total: int | None = None
 
 
-class _Response(_Part):
+class _Response(_ResultsPart):
     output: Any = None
     error: str | None = None
     cached: bool = False
@@ -66,35 +66,35 @@ class _Response(_Part):
     finishReason: str | None = None
 
 
-class _Assertion(_Part):
+class _Assertion(_ResultsPart):
     type: str
     metric: str | None = None
     weight: float | None = None
     threshold: float | None = None
 
 
-class _Component(_Part):
+class _Component(_ResultsPart):
     passed: bool = Field(alias="pass")
     score: float | None = None
     reason: str | None = None
     assertion: _Assertion | None = None
 
 
-class _Grading(_Part):
+class _Grading(_ResultsPart):
     componentResults: list[_Component | None] | None = None
 
 
-class _Shown(_Part):
+class _Shown(_ResultsPart):
     raw: Any = ""
     label: str = ""
 
 
-class _Provider(_Part):
+class _Provider(_ResultsPart):
     id: str
     label: str | None = None
 
 
-class _Row(_Part):
+class _Row(_ResultsPart):
     """One answer."""
 
     promptIdx: int = Field(0, ge=0)
@@ -112,14 +112,14 @@ class _Row(_Part):
     gradingResult: _Grading | None = None
 
 
-class _Results(_Part):
+class _Results(_ResultsPart):
     version: Literal[3]
     timestamp: str | None = None
     prompts: list[_Shown] = []
     results: list[_Row]
 
 
-class _File(_Part):
+class _File(_ResultsPart):
     evalId: str | None = None
     results: _Results
     config: dict[str, Any] = {}

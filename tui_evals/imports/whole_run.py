@@ -35,23 +35,23 @@ def _score(value: object) -> ScoreRecord:
     return _SCORE.validate_python(value)
 
 
-class _Part(BaseModel):
+class _CompanionPart(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, arbitrary_types_allowed=True)
 
 
-class _Together(_Part):
+class _Together(_CompanionPart):
     item: _Position
     turn: _Position
     score: Annotated[Any, BeforeValidator(_score)]
 
 
-class _Config(_Part):
+class _Config(_CompanionPart):
     targets: tuple[dict[str, Any], ...] = ()
     judge: dict[str, Any] | None = None
     prompts: tuple[dict[str, Any], ...] = ()
 
 
-class _Head(_Part):
+class _Head(_CompanionPart):
     name: str
     suite: str = ""
     tags: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class _Head(_Part):
     gates: int = 0
 
 
-class _Answer(_Part):
+class _Answer(_CompanionPart):
     run: _Position
     place: tuple[_Position, _Position, _Position, _Position, _Position]
     status: str
@@ -77,7 +77,7 @@ class _Answer(_Part):
     scores: tuple[Annotated[Any, BeforeValidator(_score)], ...] = ()
 
 
-class _Runs(_Part):
+class _Runs(_CompanionPart):
     of: str
     runs: tuple[_Head, ...] = Field(min_length=1)
 

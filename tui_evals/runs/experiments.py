@@ -180,7 +180,7 @@ def _budget(value: object) -> object:
     return value.get("max_cost") if isinstance(value, dict) and value.keys() == {"max_cost"} else value
 
 
-class _Part(BaseModel):
+class _ExperimentPart(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True, defer_build=True
     )
@@ -194,7 +194,7 @@ def _either(*schemas: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": list(schemas)})
 
 
-class DataModel(_Part):
+class DataModel(_ExperimentPart):
     """Where items come from: a file, or a list; `columns` names what holds each field of an item."""
 
     file: str | None = Field(None, min_length=1)
@@ -202,7 +202,7 @@ class DataModel(_Part):
     columns: dict[str, str] = {}
 
 
-class PromptModel(_Part):
+class PromptModel(_ExperimentPart):
     """A prompt under test: a file, a text, or chat messages."""
 
     name: str | None = Field(None, min_length=1)
@@ -223,7 +223,7 @@ def _also(*names: str) -> Any:
     return Field(None, validation_alias=AliasChoices(*names))
 
 
-class ExperimentModel(_Part):
+class ExperimentModel(_ExperimentPart):
     """The whole file."""
 
     schema_: str | None = Field(None, alias="$schema")

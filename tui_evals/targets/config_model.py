@@ -100,7 +100,7 @@ def _names_secret(value: object, *, templates: bool = False) -> bool:
     return bool(written) or any(_names_secret(part, templates=templates) for part in value.values())
 
 
-class _Part(BaseModel):
+class _ConfigPart(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
@@ -111,7 +111,7 @@ class _Part(BaseModel):
     )
 
 
-class _Run(_Part):
+class _Run(_ConfigPart):
     targets: list[Annotated[str, Field(min_length=1)]] = []
     concurrency: int | None = Field(None, ge=1)
     repeats: int = Field(1, ge=1)
@@ -121,16 +121,16 @@ class _Run(_Part):
     gates: Literal["0.2"] | None = None
 
 
-class _Judge(_Part):
+class _Judge(_ConfigPart):
     target: str | None = Field(None, min_length=1)
     embedding: str | None = Field(None, min_length=1)
 
 
-class _Store(_Part):
+class _Store(_ConfigPart):
     durable: bool = False
 
 
-class _Price(_Part):
+class _Price(_ConfigPart):
     input_per_million: float = Field(0.0, ge=0)
     output_per_million: float = Field(0.0, ge=0)
     cached_per_million: float | None = Field(None, ge=0)
@@ -182,7 +182,7 @@ def _check_body(value: Any) -> Any:
     return value
 
 
-class _Http(_Part):
+class _Http(_ConfigPart):
     url: Annotated[str, AfterValidator(_check_service_url)]
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", ""] = ""
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = {}
@@ -237,7 +237,7 @@ def _check_header(value: str) -> str:
 _Server = Annotated[str, AfterValidator(_check_server)]
 
 
-class ToolsModel(_Part):
+class ToolsModel(_ConfigPart):
     """The tools of a target."""
 
     functions: str | None = Field(None, min_length=1)
@@ -252,7 +252,7 @@ _OWN_PARAMS = ("python", "command", "replay", "demo", "http", "a2a")
 """Kinds of targets whose params are sent to no model of ours."""
 
 
-class TargetModel(_Part):
+class TargetModel(_ConfigPart):
     """A section of a target."""
 
     model: str | None = Field(None, min_length=1)
@@ -287,7 +287,7 @@ class TargetModel(_Part):
         return self
 
 
-class ConfigModel(_Part):
+class ConfigModel(_ConfigPart):
     """The whole file."""
 
     run: _Run = _Run()
@@ -297,7 +297,7 @@ class ConfigModel(_Part):
     ui: dict[str, Any] = {}
 
 
-_PARTS: Mapping[str, type[_Part]] = {
+_PARTS: Mapping[str, type[_ConfigPart]] = {
     "": ConfigModel,
     "run": _Run,
     "judge": _Judge,

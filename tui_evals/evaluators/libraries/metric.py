@@ -1,6 +1,6 @@
 """Any metric of an installed library as an evaluator: `"type": "autoevals:Factuality"`.
 
-The library stands in the Python that `python` names, ours where it names none, and is loaded there in a process that
+The library is in the Python that `python` names, ours where it names none, and is loaded there in a process that
 stays warm. Its models are our judge. Its parameters are filled with what our evidence calls otherwise, such as
 `actual_output` with the response; `map` says it where that is not meant.
 """

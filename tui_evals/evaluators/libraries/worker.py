@@ -316,7 +316,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def python_words(python: str, module: str, *words: str) -> list[str]:
-    """The command of a module of the child in some Python, which imports nothing from the folder it stands in."""
+    """The command of a module of the child in some Python, which imports nothing from its working folder."""
     return [python, "-I", "-B", "-u", "-X", "utf8", "-c", BEGIN.format(module=module), str(CHILD), *words]
 
 

@@ -51,11 +51,11 @@ def _value(value: object) -> object:
     raise ValueError("must be text, a number, true or false, or a list or object of such")
 
 
-class _Part(BaseModel):
+class _LogPart(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, protected_namespaces=())
 
 
-class Call(_Part):
+class Call(_LogPart):
     """A call of a tool that a model asked for."""
 
     id: str = ""
@@ -63,7 +63,7 @@ class Call(_Part):
     arguments: Any = None
 
 
-class Message(_Part):
+class Message(_LogPart):
     """One message of a chat."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -74,14 +74,14 @@ class Message(_Part):
     function: str | None = None
 
 
-class Choice(_Part):
+class Choice(_LogPart):
     """One completion."""
 
     message: Message
     stop_reason: str | None = None
 
 
-class Usage(_Part):
+class Usage(_LogPart):
     """Tokens; those read from or written to a cache stand apart."""
 
     input_tokens: Annotated[int, Field(ge=0)] = 0
@@ -92,7 +92,7 @@ class Usage(_Part):
     total_cost: Annotated[float, Field(ge=0)] | None = None
 
 
-class Output(_Part):
+class Output(_LogPart):
     """What the model said in the end."""
 
     model: str = ""
@@ -103,7 +103,7 @@ class Output(_Part):
     error: str | None = None
 
 
-class Score(_Part):
+class Score(_LogPart):
     """What one scorer made of a sample."""
 
     value: Annotated[Any, BeforeValidator(_value)]
@@ -113,19 +113,19 @@ class Score(_Part):
     reason: str | None = None
 
 
-class Failure(_Part):
+class Failure(_LogPart):
     """Why a sample or an evaluation broke off."""
 
     message: str
 
 
-class Limit(_Part):
+class Limit(_LogPart):
     """Which limit ended a sample."""
 
     type: str
 
 
-class Sample(_Part):
+class Sample(_LogPart):
     """One sample in one epoch."""
 
     id: Annotated[Any, BeforeValidator(_id)]
@@ -147,28 +147,28 @@ class Sample(_Part):
     working_time: Annotated[float, Field(ge=0)] | None = None
 
 
-class Source(_Part):
+class Source(_LogPart):
     """The dataset of an evaluation."""
 
     name: str | None = None
     sample_ids: list[Any] | None = None
 
 
-class Scorer(_Part):
+class Scorer(_LogPart):
     """A scorer with its options."""
 
     name: str
     options: dict[str, Any] | None = None
 
 
-class Config(_Part):
+class Config(_LogPart):
     """How the samples were asked."""
 
     epochs: int | None = None
     epochs_reducer: list[str] | None = None
 
 
-class Spec(_Part):
+class Spec(_LogPart):
     """What was evaluated."""
 
     task: str
@@ -189,26 +189,26 @@ class Spec(_Part):
     scorers: list[Scorer] | None = None
 
 
-class Stats(_Part):
+class Stats(_LogPart):
     """When it ran."""
 
     started_at: str = ""
     completed_at: str = ""
 
 
-class Step(_Part):
+class Step(_LogPart):
     """A solver of the plan."""
 
     solver: str
 
 
-class Steps(_Part):
+class Steps(_LogPart):
     """The plan."""
 
     steps: list[Step] = []
 
 
-class Header(_Part):
+class Header(_LogPart):
     """A log without its samples; one that was never finished has no status."""
 
     version: int
