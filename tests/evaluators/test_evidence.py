@@ -16,11 +16,10 @@ from tests.evaluators.scripted_judge import shown, verdict
 from tests.evaluators.tables import each_row
 from tests.evaluators.test_rubrics import fenced
 from tui_evals.evaluators.base import Evaluator, Evidence, Question, ToolCall, evaluate
-from tui_evals.evaluators.judging import MAX_PIECE
+from tui_evals.evaluators.judging import MAX_PIECE, chunks_of
 from tui_evals.evaluators.registry import built_in
 from tui_evals.evaluators.rows import SAMPLE, sample_questions
 from tui_evals.evaluators.rubrics import Groundedness, Relevance, Rubric
-from tui_evals.evaluators.shown import chunks_of
 from tui_evals.transcript import transcript_of_steps
 
 GOOD = '{"reason": "It fits.", "score": 4}'

@@ -6,7 +6,7 @@ import pytest
 
 from tests.runs.conftest import Project
 from tui_evals.datasets.document import load
-from tui_evals.present.estimates import estimate_sentence, estimated_cost, why_think_twice
+from tui_evals.present.figures import estimate_sentence, estimated_cost, why_think_twice
 from tui_evals.runs.cache_lookup import KnownTurns, known_turns
 from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.project import load_project

@@ -19,8 +19,8 @@ from tui_evals.evaluators.base import (
     skipped_score,
     verdict_score,
 )
+from tui_evals.evaluators.judging import message_pieces, reference_text, request_texts, shown_parts
 from tui_evals.evaluators.rubrics import RatedEvaluator, RatingOptions, rate_answer
-from tui_evals.evaluators.shown import message_pieces, reference_text, request_texts, shown_parts
 from tui_evals.evaluators.values import quoted_list
 from tui_evals.evaluators.verdicts import Checklist, ChecklistEvaluator, ShareOptions, ask_lists, share_score
 from tui_evals.text import strictjson

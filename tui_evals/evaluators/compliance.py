@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from tui_evals.evaluators.judging import HEADINGS, evidence_for_prompt
 from tui_evals.evaluators.markup import strip_code_fence
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
@@ -40,7 +41,6 @@ from .judging import (
     refuse_quotation,
     shipped_prompt,
 )
-from .shown import HEADINGS, evidence_for_prompt
 from .verdicts import (
     SKIPPED,
     Scale,

@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from tui_evals.evaluators.judging import HEADINGS, call_data, chunks_of, evidence_for_prompt
 from tui_evals.files import make_folder, write_atomically
 from tui_evals.project_files import read_bytes, read_text
 from tui_evals.text.chats import (
@@ -63,7 +64,6 @@ from .base import (
 from .custom_source import declared_value, source_fault
 from .javascript_engine import Module, Script, ScriptOptions, engine_obstacle, judge, listed
 from .judging import ask_judge, ask_once, judge_question, question_as_written, reply_object
-from .shown import HEADINGS, call_data, chunks_of, evidence_for_prompt
 from .trust import Trust, TrustError, code_digest, code_files
 from .verdicts import (
     RATING,

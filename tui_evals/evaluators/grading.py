@@ -35,11 +35,12 @@ from tui_evals.evaluators.judging import (
     ask_once,
     check_shown_size,
     judge_question,
+    reference_text,
     reply_text,
     required_verdict,
+    source_of,
 )
 from tui_evals.evaluators.retrieval import no_source
-from tui_evals.evaluators.shown import reference_text, source_of
 from tui_evals.evaluators.values import quoted_list
 from tui_evals.evaluators.verdicts import LONG_REPLY
 from tui_evals.light_records import dataclass

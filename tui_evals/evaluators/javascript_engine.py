@@ -25,6 +25,7 @@ from typing import Any
 from pydantic import Field
 
 from tui_evals.evaluators import sandbox
+from tui_evals.evaluators.judging import call_data
 from tui_evals.interpreter import python_command
 from tui_evals.light_records import dataclass
 
@@ -39,7 +40,6 @@ from .base import (
     measured_score,
     verdict_score,
 )
-from .shown import call_data
 
 MEMORY = 256_000_000
 SECONDS = 5.0

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
+from tui_evals.evaluators.judging import EVIDENCE, shown_parts
 from tui_evals.light_records import dataclass
 from tui_evals.text.chats import chat_to_text, is_chat
 from tui_evals.text.measures import Measure
@@ -53,7 +54,6 @@ from .grading_specs import (
     shipped_specs,
 )
 from .judging import ask_once, check_shown_size
-from .shown import EVIDENCE, shown_parts
 from .verdicts import Scale, ScaledOptions, parse_scale
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tui_evals.evaluators.judging import chunk_pieces, chunks_of, object_rows, reference_text, source_of
 from tui_evals.light_records import dataclass
 from tui_evals.text.measures import Measure
 
@@ -24,7 +25,6 @@ from .base import (
     skipped_score,
 )
 from .judging import Piece, ask_judge, judge_question, required_verdict
-from .shown import chunk_pieces, chunks_of, object_rows, reference_text, source_of
 from .values import quoted, quoted_list
 from .verdicts import Checklist, Entries, ShareOptions, ask_lists, share_score
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tui_evals.evaluators.judging import chunk_texts
 from tui_evals.text.chats import chat_to_text
 from tui_evals.transcript import Transcript, from_json, transcript_of_steps
 
 from .base import Ask, Evaluator, Evidence, Question, Score, ToolCall, error_score, evaluate
 from .registry import Registry, UnknownEvaluator
-from .shown import chunk_texts
 
 _TEXT_FIELDS = {
     "prompt": "prompt",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
+from tui_evals.evaluators.judging import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
 from tui_evals.light_records import dataclass
 from tui_evals.text.measures import plain_number
 from tui_evals.text.model_output import Choice
@@ -38,7 +39,6 @@ from .judging import (
     stated_number,
     verdict_and_source,
 )
-from .shown import EVIDENCE, HEADINGS, reference_text, request_texts, shown_parts, source_of
 from .verdicts import (
     RATING,
     SKIPPED,

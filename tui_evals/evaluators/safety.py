@@ -19,9 +19,15 @@ from tui_evals.evaluators.base import (
     verdict_score,
     withheld,
 )
-from tui_evals.evaluators.judging import ask_judge, judge_question, required_verdict
+from tui_evals.evaluators.judging import (
+    HEADINGS,
+    ask_judge,
+    judge_question,
+    request_texts,
+    required_verdict,
+    shown_parts,
+)
 from tui_evals.evaluators.rubrics import RatedEvaluator, RatingOptions, example_line, examples_text
-from tui_evals.evaluators.shown import HEADINGS, request_texts, shown_parts
 from tui_evals.evaluators.values import response_texts
 from tui_evals.text.model_output import ENDINGS, ending_word
 

@@ -24,7 +24,7 @@ from tui_evals.evaluators.base import (
 from tui_evals.evaluators.base import (
     Text as Name,
 )
-from tui_evals.evaluators.shown import chunks_of
+from tui_evals.evaluators.judging import chunks_of
 from tui_evals.evaluators.tools import IGNORE, MATCH, ArgumentMatch, arguments_fit
 from tui_evals.evaluators.values import quoted, quoted_list
 from tui_evals.text import strictjson

@@ -13,15 +13,15 @@ from typing import Protocol
 from tui_evals.generate.exports import dataset_path
 from tui_evals.generate.folder import LARGEST
 from tui_evals.generate.pipeline import Step
+from tui_evals.generate.request import claim_folder, open_session, unfinished_run
 from tui_evals.generate.work import PROMPT, Generation
 from tui_evals.light_records import dataclass
 from tui_evals.present.battles import generation_stopped, outdated_note, step_message
 from tui_evals.project_files import read_bytes
-from tui_evals.runs.activities import ActivityRecord, Progress, recorded_activity
+from tui_evals.runs.activities import ActivityRecord, Progress, Storing, recorded_activity
 from tui_evals.runs.asking import StoreLedger
 from tui_evals.runs.executors import Stopped
 from tui_evals.runs.limits import Budget
-from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.battles import Order
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StoreWait
@@ -30,7 +30,6 @@ from tui_evals.store.writer import Writer
 from . import pipeline
 from .asking import ModelAsker
 from .request import SILENT, ChosenSteps, FoundGeneration
-from .session import claim_folder, open_session, unfinished_run
 
 
 class Listener(Protocol):

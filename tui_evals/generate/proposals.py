@@ -14,7 +14,7 @@ from tui_evals.datasets.paths import CURRENT_VERSION, Data, get_at, set_at
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.evaluators.base import JudgingStopped
 from tui_evals.generate.asking import CannotGenerate, Halted, Messages, ModelAsker, Prompts, is_refusal, json_objects
-from tui_evals.generate.session import Roles, session_of_run
+from tui_evals.generate.request import Roles, session_of_run
 from tui_evals.light_records import dataclass
 from tui_evals.present.battles import price_text
 from tui_evals.runs.approving import missing_of_targets

@@ -12,8 +12,7 @@ from tui_evals.compare.verdicts import NAMES
 from tui_evals.figures import Interval, percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import table
-from tui_evals.present.estimates import estimated_cost
-from tui_evals.present.figures import local_time
+from tui_evals.present.figures import estimated_cost, local_time
 from tui_evals.present.runs import destination_lines, pace_parts
 from tui_evals.runs.battle import BattlePlan, BattleState, Duel
 from tui_evals.store.battles import ActivityRow, BattleRow, BattleSide

@@ -1,23 +1,217 @@
-"""Executing a battle or a generation: its lock, its progress in the store, and the orders it obeys."""
+"""Runs, battles and generations while they execute: lock, progress, orders, and waiting while nothing can be stored.
+
+They ask nothing meanwhile and try again. What cannot be stored in the end goes to a file, which the next command stores
+first. A store that was deleted or replaced is written on through the open file, and from there to its place again once
+nothing is in flight any more. A store that was overwritten in place takes nothing any more: what was committed since
+its log was last moved into the file goes to that file too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from tui_evals.light_records import dataclass
-from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.battles import ActivityKind, Order, activity_lock, order_of, plan_activity, progress_step
 from tui_evals.store.connection import RunLock, hold
-from tui_evals.store.database import StoreError
+from tui_evals.store.database import StoreError, StoreTrouble
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import StopCode
+from tui_evals.store.records import RunRow, StopCode, StoreWait
+from tui_evals.store.spill import Spill
 from tui_evals.store.writer import Writer
+from tui_evals.targets.base import TargetConfig
+
+ShowWait = Callable[[StoreWait, bool], None]
+"""Shows why the store makes a run wait, and when that is over."""
+
+
+class Asking(Protocol):
+    """What a run does to its questions when nothing can be stored."""
+
+    def hold_asking(self) -> None:
+        """Begin no question until told so."""
+        ...
+
+    def go_on_asking(self) -> None:
+        """Questions may begin again."""
+        ...
+
+    def stop(self) -> None:
+        """Begin no question any more."""
+        ...
+
+
+class Storing:
+    """How the store of a run takes what is written, from the beginning of its execution to the end.
+
+    What a battle cannot store is kept in the name of a run, whose lock it does not hold.
+    """
+
+    def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock | None, longest: float) -> None:
+        self.wait: StoreWait | None = None
+        """What keeps the run from asking now."""
+        self._writer = writer
+        self._path = path
+        self._run = run
+        self._lock = lock
+        self._longest = longest
+        self._trouble: StoreTrouble | None = None
+        self._moved: StoreTrouble | None = None
+        self._spill: Spill | None = None
+        self._began = 0.0
+        self._end: asyncio.TimerHandle | None = None
+
+    def watch(self, asking: Asking, show: ShowWait = lambda wait, is_over: None) -> None:
+        """From now on hold and end the asking of a run as its store requires."""
+        self._asking = asking
+        self._show = show
+        loop = asyncio.get_running_loop()
+
+        def tell(trouble: StoreTrouble | None) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and the run with it
+                loop.call_soon_threadsafe(self._hear, trouble)
+
+        self._writer.be_patient(tell)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the run has to end because of its store."""
+        return self._moved is not None or self.is_spilled
+
+    @property
+    def is_in_trouble(self) -> bool:
+        """Whether something waits because it cannot be stored."""
+        return self._trouble is not None
+
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether the file holds something else now, so that nothing can be read from it either."""
+        return self._trouble is not None and self._trouble.code == "overwritten"
+
+    async def is_to_blame(self) -> bool:
+        """Whether the store is in trouble, which explains a failure; it is looked at now."""
+        with suppress(StoreError):  # the writer tells what it found
+            await asyncio.to_thread(self._writer.flush)
+        return self.is_lost or self.is_in_trouble
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether nothing is put into the store any more."""
+        return self._spill is not None
+
+    @property
+    def reason(self) -> str:
+        """Why the run has to end."""
+        return str(self._moved or self._trouble)
+
+    def give_up(self) -> None:
+        """Put into a file what cannot be stored, and end the run; nothing where all could be stored."""
+        if self._trouble is not None and self._spill is None:
+            self._spill = self._writer.spill(self._run)
+            self._say(None)
+            self._asking.stop()
+
+    async def end(self, *, finished: bool, note: Callable[[], Awaitable[None]]) -> None:
+        """Store how an execution ended, by `note`; where that cannot be, what is next to the store says so."""
+        if not finished:
+            self.give_up()
+        try:
+            await note()
+        except (StoreError, LookupError):
+            if not self.is_lost:
+                raise
+
+    async def conclude(self) -> str:
+        """Why the run had to end, and where what it knows is; once nothing is written any more."""
+        sentences = [f"{self.reason.rstrip('.')}."]
+        if self._moved is not None:
+            place = await asyncio.to_thread(self._writer.write_again, f"{self._path.name}.of-{self._run.key}")
+            there = "All it held was written again to that place."
+            beside = f"All that is known is in {place}, which --db names or you put in its place."
+            sentences.append(there if place == self._path else beside)
+        if self._spill is not None:
+            await asyncio.to_thread(self._spill.written.wait)
+            self._spill.release()
+            is_known = True
+            if self.is_overwritten:
+                await asyncio.to_thread(self._writer.leave)
+                is_known, there = await asyncio.to_thread(self._what_is_there)
+                sentences.append(there)
+            sentences.append(_spilled_sentence(self._spill, is_known))
+        return " ".join(filter(None, sentences))
+
+    def _what_is_there(self) -> tuple[bool, str]:
+        """Whether the file that was overwritten may know the run, and what it holds of it."""
+        try:
+            with Reader(self._path) as reader:
+                if not reader.knows(self._run):
+                    return False, f"The store there now does not know run {self._run.key}."
+                totals = reader.totals(self._run.id)
+        except StoreError:
+            return True, "`tui-evals db repair` saves what can be read. Do that first."
+        answered = totals.total - totals.pending - totals.running
+        return True, f"The store there now has {answered:,} of {totals.total:,} answers of run {self._run.key}."
+
+    def _hear(self, trouble: StoreTrouble | None) -> None:
+        if trouble is not None and trouble.code == "moved":
+            self._moved = trouble
+            self._asking.stop()
+        elif self._spill is None:
+            self._note(trouble)
+
+    def _note(self, trouble: StoreTrouble | None) -> None:
+        before, self._trouble = self._trouble, trouble
+        if trouble is None:
+            if self.wait is not None:
+                self._show(self.wait, True)
+            self._say(None)
+            self._asking.go_on_asking()
+            return
+        if before is None:
+            self._began = time.time()
+            self._asking.hold_asking()
+            self._end = asyncio.get_running_loop().call_later(self._longest, self.give_up)
+        if trouble.code in ("full", "locked", "unwritable"):
+            until = self._began + self._longest
+            wait = StoreWait(code=trouble.code, path=str(self._path), cause=trouble.cause, until=until)
+            self._say(wait)
+            self._show(wait, False)
+        else:  # waiting mends no damage
+            self.give_up()
+
+    def _say(self, wait: StoreWait | None) -> None:
+        """Show the wait to all watchers, also those that cannot learn it from the store."""
+        if wait is None and self._end is not None:
+            self._end.cancel()
+        self.wait = wait
+        if self._lock is not None:
+            with suppress(OSError):  # a disk that takes nothing at all; the terminal of the run shows it anyway
+                self._lock.note(wait)
+
+
+def longest_wait(asked: Iterable[TargetConfig]) -> float:
+    """How long to wait for the store: as long as for those that are asked."""
+    return max((config.max_outage for config in asked), default=TargetConfig(name="", model="").max_outage)
+
+
+def _spilled_sentence(spill: Spill, is_known: bool) -> str:
+    """Where what could not be stored is, and what becomes of it; of no use to a run that is not known any more."""
+    if not spill.files:
+        return ""
+    number = f", {spill.answers:,} answer{'' if spill.answers == 1 else 's'}," if spill.answers else ""
+    place = f"What could not be stored{number} is in {' and '.join(map(str, spill.files))}"
+    if is_known:
+        return f"{place}, which is stored first."
+    if spill.cacheable:
+        return f"{place}. The next run takes {spill.cacheable:,} of these answers from the cache if it asks the same."
+    return f"{place}."
+
 
 _EVERY = 0.25
 """Seconds between two looks at the orders, and between two records of progress."""

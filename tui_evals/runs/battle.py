@@ -35,7 +35,7 @@ from tui_evals.evaluators.grading import (
 )
 from tui_evals.files import fit_calls
 from tui_evals.light_records import dataclass
-from tui_evals.runs.activities import ActivityRecord, Progress
+from tui_evals.runs.activities import ActivityRecord, Progress, ShowWait, Storing
 from tui_evals.runs.approving import find_typed, missing_of_targets
 from tui_evals.runs.asking import PricedTarget, StoreLedger, current_answer, current_phase
 from tui_evals.runs.availability import Left, why_left_open
@@ -48,7 +48,6 @@ from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import limited
 from tui_evals.runs.project import Project
 from tui_evals.runs.scoring import scripted
-from tui_evals.runs.store_trouble import ShowWait, Storing
 from tui_evals.store.battles import (
     SCRIPTED,
     BattleRow,

@@ -20,6 +20,7 @@ from tui_evals.evaluators.base import Evidence
 from tui_evals.interpreter import upgrade_sentence
 from tui_evals.light_records import dataclass
 from tui_evals.provenance.chain import Kind
+from tui_evals.runs.activities import Storing
 from tui_evals.runs.asking import RECIPE, REPLY, PricedTarget, close_all
 from tui_evals.runs.availability import Left, Unavailable, why_left_open
 from tui_evals.runs.executors import Cell, Executor, Stopped, WaitCut
@@ -30,7 +31,6 @@ from tui_evals.runs.prompting import PromptUnderTest, messages_of_answer, openin
 from tui_evals.runs.scoring import JudgeQuestions, evidence_for, questions, recorded
 from tui_evals.runs.scoring_passes import KeptScores
 from tui_evals.runs.status import Status
-from tui_evals.runs.store_trouble import Storing
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import (

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tui_evals.files import Calls, fit_calls
 from tui_evals.light_records import dataclass
+from tui_evals.runs.activities import Storing, longest_wait
 from tui_evals.runs.approving import demand, missing_permissions
 from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import Room
@@ -34,7 +35,6 @@ from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.scoring_passes import KeptScores, pass_config
 from tui_evals.runs.status import FILES, METRICS, exit_code_of
-from tui_evals.runs.store_trouble import Storing, longest_wait
 from tui_evals.runs.tools import open_toolbox
 from tui_evals.store import failures
 from tui_evals.store.connection import hold, run_lock

@@ -16,6 +16,7 @@ from tui_evals.datasets.validate import CheckedDataset, dataset_of, document_of_
 from tui_evals.evaluators.base import Evaluator, JudgingStopped
 from tui_evals.evaluators.verdicts import label_scale, parse_scale
 from tui_evals.light_records import dataclass
+from tui_evals.runs.activities import ShowWait, Storing, longest_wait
 from tui_evals.runs.approving import demand, find_typed, missing_permissions
 from tui_evals.runs.asking import RECIPE, PricedTarget, current_answer
 from tui_evals.runs.errors import CannotPlan
@@ -31,7 +32,6 @@ from tui_evals.runs.scoring import judge, stored_evidence
 from tui_evals.runs.scoring_passes import is_named
 from tui_evals.runs.start import dataset_to_ask
 from tui_evals.runs.status import RECORDED
-from tui_evals.runs.store_trouble import ShowWait, Storing, longest_wait
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader

@@ -12,8 +12,8 @@ from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
+from tui_evals.evaluators.judging import CHUNKS, chunk_texts
 from tui_evals.evaluators.rows import tool_call
-from tui_evals.evaluators.shown import CHUNKS, chunk_texts
 from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import (

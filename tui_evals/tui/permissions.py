@@ -99,7 +99,7 @@ async def show_permissions(desk: Desk) -> None:
 
 def _permissions(desk: Desk) -> tuple[PermissionRequest, AgreedPermissions]:
     # Imported when it is wanted, because it would hold up every first picture.
-    from tui_evals.generate.session import remembered_targets
+    from tui_evals.generate.request import remembered_targets
 
     project = desk.workspace.project()
     missing = missing_of_project(project, remembered_targets(project.root, project.settings))

@@ -9,7 +9,7 @@ from functools import partial
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.present.answers import rejudged_change
-from tui_evals.present.estimates import estimate_sentence
+from tui_evals.present.figures import estimate_sentence
 from tui_evals.present.runs import column_names, command_wait_sentence
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.estimating import Estimate

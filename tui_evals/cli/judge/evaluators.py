@@ -43,7 +43,7 @@ from tui_evals.evaluators.libraries.worker import CannotList, installed_librarie
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator, built_in
 from tui_evals.evaluators.rows import Refusal, RowScorer, options_problem, record_of, sample_questions
 from tui_evals.evaluators.trust import Trust, TrustError, trust_unit
-from tui_evals.generate.session import remembered_targets
+from tui_evals.generate.request import remembered_targets
 from tui_evals.runs.approving import (
     agree,
     agree_to_file,

@@ -25,8 +25,7 @@ from tui_evals.datasets.document import Document
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import cause_texts
-from tui_evals.present.estimates import estimate_sentence, kept_sentence
-from tui_evals.present.figures import column_measures, skipped_sentence
+from tui_evals.present.figures import column_measures, estimate_sentence, kept_sentence, skipped_sentence
 from tui_evals.present.gates import gates_event
 from tui_evals.present.runs import (
     Column,

@@ -370,7 +370,7 @@ def rescore_item(word: str, item: str, dataset: Path | None, options: Mapping[st
 
 def _say_what_if(run: RunRow, request: RescoreRequest, reader: Reader, here: Project, as_json: bool) -> int:
     """Print what other rules would change, from stored scores."""
-    from tui_evals.present.what_if import what_if_lines
+    from tui_evals.present.runs import what_if_lines
     from tui_evals.runs.what_if import what_if
 
     if request.answers is not None or request.named or not request.changes:

@@ -50,7 +50,7 @@ from tui_evals.generate.request import (
 from tui_evals.generate.steps import known_rule_evals, known_test_evals
 from tui_evals.generate.work import MAX_RULES, Generation, Options
 from tui_evals.present.battles import generation_stopped, step_price
-from tui_evals.present.estimates import estimated_cost
+from tui_evals.present.figures import estimated_cost
 from tui_evals.present.runs import command_wait_sentence, destination_lines
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.limits import Budget

@@ -18,10 +18,9 @@ from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.resolve import EffectiveEvaluator
 from tui_evals.datasets.validate import document_of_data, rubric_of, validate
 from tui_evals.evaluators.base import Ask, CannotJudge, Evaluator, Question, Score, evaluate, note_choices, verdict_at
-from tui_evals.evaluators.judging import whole_reply
+from tui_evals.evaluators.judging import CHUNKS, whole_reply
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.evaluators.rows import BadRow, evidence_of, options_problem
-from tui_evals.evaluators.shown import CHUNKS
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import resolved
 from tui_evals.runs.approving import missing_of_targets, model_permissions, untrusted_evaluators

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.present.columns import cell_width
-from tui_evals.present.runs import line_names
-from tui_evals.present.what_if import rule_entry as rule_entry
-from tui_evals.present.what_if import rule_text, what_if_phrases
+from tui_evals.present.runs import line_names, rule_text, what_if_phrases
+from tui_evals.present.runs import rule_entry as rule_entry
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import Project
 from tui_evals.runs.rescoring import Rule

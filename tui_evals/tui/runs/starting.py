@@ -18,9 +18,8 @@ from tui_evals.datasets.prompts import OWN_SUFFIXES, prompt_name
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.files import CannotSave, write_atomically
 from tui_evals.light_records import dataclass
-from tui_evals.present.estimates import estimate_sentence, why_think_twice
-from tui_evals.present.runs import destination_lines, stop_reason
-from tui_evals.present.what_if import rule_words
+from tui_evals.present.figures import estimate_sentence, why_think_twice
+from tui_evals.present.runs import destination_lines, rule_words, stop_reason
 from tui_evals.project_files import resolved
 from tui_evals.runs.detach import DetachFailed, has_begun, is_asked_again, is_being_judged, start_detached
 from tui_evals.runs.errors import CannotPlan, MissingJudge
