@@ -5,6 +5,7 @@ import pytest
 from tests.tui.story import at_the_workbench, write
 from tui_evals.evaluators.registry import Registry, built_in
 from tui_evals.tui.completion import Completer, item_filter_values, known_tags
+from tui_evals.tui.item.field_edit import known_names
 from tui_evals.tui.widgets.finding import complete_list
 from tui_evals.tui.workspace import Workspace
 
@@ -74,6 +75,12 @@ def test_options_and_values_are_not_taken_for_names_of_evaluators(space, before)
     assert names(space, "evaluators", before) is None
 
 
+def test_a_new_variable_is_offered_by_the_names_that_the_texts_of_the_item_use_first(space):
+    space.items[0]["prompt"] = "Greet {{ guest }} and {{name}} in {{country}}"
+    assert list(known_names(space, "variables", {"name"})) == ["guest", "country", "number", "city"]
+    assert list(known_names(space, "metadata", ())) == []
+
+
 def test_a_filter_of_items_completes_categories_tags_and_statuses():
     values = item_filter_values(ITEMS)
     assert values["category"] == ["facts", "tone"] and values["tag"] == ["smoke", "vip"] and "fail" in values["status"]
@@ -118,7 +125,9 @@ async def test_the_right_arrow_takes_what_is_offered_in_the_options_of_an_evalua
         await person.press("1", "g", "j", "3", "a")
         await person.type("containsany")
         await person.press("enter")
-        await person.sees("▸ add it")
+        await person.until(lambda: "ContainsAny" in items.items[0].get("evaluators", {}))
+        await person.press("enter")
+        await person.sees("▸ take these options")
         await person.press("enter")
         await person.type("of {{n")
         await person.sees("→ takes name · also number")
@@ -126,7 +135,7 @@ async def test_the_right_arrow_takes_what_is_offered_in_the_options_of_an_evalua
         await person.until(lambda: items.items[0].get("evaluators") == {"ContainsAny": {"values": ["of {{name}}"]}})
         await person.press("enter")
         await person.sees("▸ take these options")
-        await person.press("v", "ctrl+a", "delete")
+        await person.press("v", "f7")
         await person.type('["{{ci')
         await person.sees("→ takes city")
         await person.press("right")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import json
+import re
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -297,9 +299,9 @@ def writable_parts(workspace: Workspace, field: str) -> list[int]:
 
 
 async def _ask_pair_name(pane: Pane, field: str) -> str | None:
-    """The name of a new value: one that other items have, or a new one; None to cancel."""
+    """The name of a new value: one that the item's texts or other items have, or a new one; None to cancel."""
     taken = {part.label for part in parts_at(pane.workspace, field)}
-    known = dict.fromkeys(name for name in _names_elsewhere(pane.workspace, field) if name not in taken)
+    known = known_names(pane.workspace, field, taken)
 
     def typed(text: str) -> Entry | None:
         name = text.strip()
@@ -310,7 +312,7 @@ async def _ask_pair_name(pane: Pane, field: str) -> str | None:
     name: str | None = await pane.app.push_screen_wait(
         Menu(
             "the name of the new value",
-            [Entry(name, name, "other items have it") for name in known],
+            [Entry(name, name, about) for name, about in known.items()],
             empty="type a name",
             typed=typed,
         )
@@ -318,10 +320,19 @@ async def _ask_pair_name(pane: Pane, field: str) -> str | None:
     return name
 
 
-def _names_elsewhere(workspace: Workspace, field: str) -> list[str]:
-    units = [workspace.data, *workspace.items[:1000]]
-    values = [unit.get(field) for unit in units if isinstance(unit, dict)]
-    return [name for value in values if isinstance(value, dict) for name in value]
+_USED = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_TEXTS = ("prompt", "messages", "turns", "expected_response")
+
+
+def known_names(workspace: Workspace, field: str, taken: Collection[str]) -> dict[str, str]:
+    """Names that a value may get, and where each is from: `{{name}}` in the texts of the item first."""
+    unit = workspace.unit or {}
+    texts = [json.dumps(unit.get(text)) for text in _TEXTS] if field in ("variables", "matrix") else []
+    used = {name: "a text has {{" + name + "}}" for text in texts for name in _USED.findall(text)}
+    values = [one.get(field) for one in (workspace.data, *workspace.items[:1000]) if isinstance(one, dict)]
+    elsewhere = {name: "other items have it" for value in values if isinstance(value, dict) for name in value}
+    found = used | {name: about for name, about in elsewhere.items() if name not in used}
+    return {name: about for name, about in found.items() if name not in taken}
 
 
 async def another_name(pane: Pane, field: str, number: int) -> Callable[[Workspace, str, int], str] | None:
