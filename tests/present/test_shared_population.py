@@ -23,7 +23,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.tui.compare.charts import chart_rows
 from tui_evals.tui.compare.rows import head_lines
 from tui_evals.tui.rows import row_text
-from tui_evals.tui.runs.trend import read_trend
+from tui_evals.tui.runs.rows import read_trend
 
 pytestmark = pytest.mark.story
 

@@ -369,7 +369,7 @@ class Fuzzing:
     def _killed(self, window: Window) -> None:
         """A process that is killed offers what was not saved, and shows it again."""
         before, unsaved = window.tree, window.unsaved
-        for name in {*self._draft_names()} - {*self._draft_names(living=True)}:
+        for name in self._dead_drafts():
             with Writer(self.folder / ".evals" / "evals.db") as writer:  # which would be offered too
                 writer.draft_drop(name)
         window.terminal.kill(signal.SIGKILL)
@@ -388,7 +388,7 @@ class Fuzzing:
         window.read(0.3)
         if "were kept" in window.terminal.rows.screen and "take them up" in window.terminal.rows.screen:
             window.press("\r", 0.3)
-        return bool(window.tree) and self._draft_names() == self._draft_names(living=True)
+        return bool(window.tree) and not self._dead_drafts()
 
     def _settle(self) -> None:
         """Both save until the file holds all, both screens show it, and no draft of them is left."""
@@ -407,14 +407,20 @@ class Fuzzing:
             return all(window.tree and not window.unsaved and self._is_shown(window, data) for window in self.windows)
 
         self._until("the file and both screens did not agree", agree)
-        self._until("the store still holds a draft of a saved file", lambda: not self._draft_names(living=True))
+        self._until("the store still holds a draft of a saved file", lambda: not self._living_drafts())
 
-    def _draft_names(self, *, living: bool = False) -> list[str]:
-        """The drafts of the file; where asked for, those alone whose workbench is alive."""
+    def _living_drafts(self) -> list[str]:
+        """The drafts of the file whose workbench is alive."""
+        return [name for name, is_alive in self._every_draft() if is_alive and name.startswith(f"{self.file}\t")]
+
+    def _dead_drafts(self) -> list[str]:
+        """The drafts of any file whose workbench is gone."""
+        return [name for name, is_alive in self._every_draft() if not is_alive]
+
+    def _every_draft(self) -> list[tuple[str, bool]]:
         sessions = self.folder / ".evals" / "sessions"
         with Reader(self.folder / ".evals" / "evals.db") as reader:
-            names = [name for name in reader.draft_names() if name.startswith(f"{self.file}\t")]
-        return [name for name in names if not living or _held(sessions / f"{name.partition(chr(9))[2]}.lock")]
+            return [(name, _held(sessions / f"{name.partition(chr(9))[2]}.lock")) for name in reader.draft_names()]
 
     def _trim(self) -> None:
         """Another program writes a smaller file, which both take up."""

@@ -25,8 +25,7 @@ from tui_evals.store.writer import Writer
 from tui_evals.tui import answer_context
 from tui_evals.tui.answer import pane as presenting
 from tui_evals.tui.answer.pane import DetailPane
-from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows
-from tui_evals.tui.answer.tree import tree_rows
+from tui_evals.tui.answer.rows import AnswerView, answer_rows, badge_rows, tree_rows
 from tui_evals.tui.answer_actions import copyable_parts
 from tui_evals.tui.answer_context import AnswerFinder, ComparedAnswer, unit_place
 from tui_evals.tui.diff_rows import diff_texts
@@ -942,7 +941,7 @@ def test_of_a_long_transcript_only_rows_in_sight_are_made(monkeypatch):
     rows = tree_rows(lines, 80)
     made = []
     monkeypatch.setattr(
-        "tui_evals.tui.answer.tree.safe_line", lambda text, most: made.append(text) or text.partition("\n")[0]
+        "tui_evals.tui.answer.rows.safe_line", lambda text, most: made.append(text) or text.partition("\n")[0]
     )
     shown = [row_text(rows[number]) for number in range(10_000)[WINDOW]]
     assert len(rows) == 10_000 and len(made) == 2 * len(shown)

@@ -607,7 +607,7 @@ class Workbench(DeskApp):
 
     def on_show_trend(self, message: ShowTrend) -> None:
         # Imported when it is wanted, as above.
-        from tui_evals.tui.runs.trend import show_trend
+        from tui_evals.tui.runs.rows import show_trend
 
         showing = show_trend(self, self.workspace, message.dataset)
         self.run_worker(showing, group="acts", name="trend", exit_on_error=False)

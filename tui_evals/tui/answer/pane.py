@@ -23,8 +23,17 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.rows import references
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.actions import bindings
-from tui_evals.tui.answer.rows import LAYOUT_NAMES, LAYOUTS, AnswerRows, AnswerView, Stop, answer_rows, no_answer_rows
-from tui_evals.tui.answer.tree import FOLDS, fold_of
+from tui_evals.tui.answer.rows import (
+    FOLDS,
+    LAYOUT_NAMES,
+    LAYOUTS,
+    AnswerRows,
+    AnswerView,
+    Stop,
+    answer_rows,
+    fold_of,
+    no_answer_rows,
+)
 from tui_evals.tui.answer_actions import NO_ANSWER, copy_menu, expect_answer, give_verdict, go_to_item, new_item
 from tui_evals.tui.answer_context import (
     AnswerContext,

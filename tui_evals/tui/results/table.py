@@ -26,15 +26,17 @@ from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.tui.messages import AnswerShown
 from tui_evals.tui.pane import Pane
-from tui_evals.tui.results.columns import ColumnNumbers, column_row, rates_row
 from tui_evals.tui.results.failure_view import ClusterKey, FailureView, HighlightKey, read_map
 from tui_evals.tui.results.rows import (
     AnswerTable,
+    ColumnNumbers,
     Layout,
     RunExtent,
+    column_row,
     counted_extent,
     heading,
     layout,
+    rates_row,
     sample_extent,
     verdict_cells,
 )
