@@ -34,7 +34,7 @@ def keys(project):
         return [reader.run(1).key, reader.run(2).key]
 
 
-@pytest.mark.cases(12)
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("several", [False, True])
 def test_each_kind_is_written_to_its_place_and_the_place_is_said(shell, project, keys, kind, several):

@@ -15,6 +15,7 @@ def test_the_schema_in_the_package_is_current():
     assert FILE.read_text(encoding="utf-8") == pretty_json(json_schema()), "run: python -m tui_evals.datasets.model"
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     ("item", "valid"),
     [

@@ -79,7 +79,7 @@ def test_a_server_that_fails_twice_is_asked_again(shop):
     assert shop.server.asked("rules") == 3 and shop.server.answered("rules") == 1
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_two_generations_into_one_folder_at_once_the_second_is_refused(shop):
     shop.server.behave("rules", always="held")
     first = shop.generating(*amounts(shop))

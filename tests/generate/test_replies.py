@@ -10,7 +10,7 @@ from tests.generate.test_pipeline import amounts
 LINES = {"intent": "intent.txt", "inputspec": "input_spec.txt", "rules": "rules.txt", "inverse": "inverse_rules.txt"}
 
 
-@pytest.mark.cases(6)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("reply", ["refusal", "empty"])
 @pytest.mark.parametrize("step", LINES)
 def test_a_step_that_gets_no_text_says_which_file_to_write_or_what_else_to_do(shop, step, reply):

@@ -108,6 +108,7 @@ async def test_workers_and_code_of_evaluators_import_nothing_from_the_project(cl
     assert not imported(clone)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "path", [pytest.param("", marks=pytest.mark.first), ":/nowhere", "/nowhere:", "/nowhere::/elsewhere"]
 )

@@ -26,7 +26,7 @@ def test_every_sample_has_a_command():
     assert len(COMMANDS) >= 13
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("folder", "command"), COMMANDS)
 def test_a_command_of_the_page_works(project, folder, command):
     if "mcp" in folder:

@@ -230,6 +230,7 @@ thresholds_of_choices = st.sampled_from([0.1, 0.5, 1])
 verdicts = st.one_of(st.just({}), st.builds(dict, threshold=thresholds_of_choices), st.builds(dict, passing=passing))
 
 
+@pytest.mark.nightly
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(scores, verdicts)
 def test_choices_with_other_scores_and_verdicts_give_what_grading_again_gives(graded, worth, decided):

@@ -73,6 +73,7 @@ async def test_a_tool_loop_with_thinking_takes_two_steps(who, settings, wires, v
     assert (last.text, last.tool_calls, wires.refusals) == (ANSWER, (), [])
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(("who", "settings"), WAYS)
 async def test_an_error_in_a_body_or_a_stream_is_the_one_it_states(who, settings, wires, variables):
     with pytest.raises(TargetError, match=r"answered 503: The model is overloaded\. It may pass") as raised:

@@ -212,6 +212,7 @@ EVIL = [
 ]
 
 
+@pytest.mark.cases(6)
 @pytest.mark.story
 @pytest.mark.parametrize(("source", "text"), EVIL, ids=range(len(EVIL)))
 def test_an_evil_pattern_ends_soon_and_prints_nothing(

@@ -52,8 +52,8 @@ _NAMED = {
     "shift+tab": "\x1b[Z",
     "ctrl+underscore": "\x1f",
 }
-_LEFT_OUT = {"ctrl+z", "q", "ctrl+q"}
-"""Suspending has a test of its own, and leaving is drawn less often than each other key."""
+_LEFT_OUT = {"ctrl+z", "q", "ctrl+q", "comma"}
+"""Suspending has a test of its own, leaving is drawn less often, and settings change the signs a screen is read by."""
 _MOVES = ("up", "down", "j", "k", "g", "G", "enter", "tab", "escape", "pagedown", "home", "end", "left", "right")
 _WRITING = ("i", "n", "t", "a", "d", "D", "u", "U", "ctrl+s", "v", "space", "J", "K", "T", "C", "#", "f", "m")
 _TEXTS = (

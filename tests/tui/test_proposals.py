@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.server import hanging_up
 from tests.tui.story import at_the_workbench
 from tui_evals.generate.proposals import proposal_facts
@@ -113,6 +115,7 @@ async def test_esc_while_asking_stops_it_and_leaves_everything_as_it_was(project
         assert reader.find_run("proposals for data.json").status == "interrupted"
 
 
+@pytest.mark.nightly
 async def test_a_dead_server_and_a_reply_without_items_are_said_in_words(project):
     project.dataset(2)
     project.server.behave("test-model", say="Certainly, with pleasure.", markers=False)

@@ -120,7 +120,7 @@ async def _tags(author: Writer) -> None:
     await author.press("enter", "escape")
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=pytest.mark.nightly)])
 async def test_thirty_items_written_by_keys_are_the_file_that_was_meant(tmp_path, size, monkeypatch):
     monkeypatch.setattr(Person.until, "__defaults__", (60.0,))

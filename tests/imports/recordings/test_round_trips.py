@@ -128,7 +128,7 @@ def test_results_json_comes_back_identical_with_tokens_times_calls_and_details(t
     assert '"input_tokens": 40' in before and '"found"' in before
 
 
-@pytest.mark.cases(14)
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize(
     ("targets", "prompts", "repeats"),

@@ -137,6 +137,7 @@ def went_on(project: Project) -> None:
     assert project.server.counts()["asked"] <= 150 + 4
 
 
+@pytest.mark.nightly
 def test_paused_and_interrupted_a_run_goes_on_where_it_was(project, cluster):
     leisurely(project)
     run = begun(project, "run", "data.json", "--target", "main", *cluster.options)
