@@ -38,7 +38,9 @@ DATASET = {
     ],
 }
 
-words = st.text(st.characters(categories=("L", "N", "P", "Z"), exclude_characters="{}\r\n\x85\u2028\u2029"), min_size=1)
+words = st.text(
+    st.characters(categories=("L", "N", "P", "Z"), exclude_characters="{}\r\n\x85\u2028\u2029"), min_size=1
+).filter(str.strip)
 evaluators = st.fixed_dictionaries(
     {},
     optional={
