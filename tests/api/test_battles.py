@@ -33,6 +33,7 @@ def two_runs():
     ]
 
 
+@pytest.mark.nightly
 def test_a_judge_that_takes_the_first_answer_is_found_out_and_asked_once(project):
     runs = two_runs()
     found = battle(*runs, judge="judge")
@@ -44,6 +45,7 @@ def test_a_judge_that_takes_the_first_answer_is_found_out_and_asked_once(project
     assert asked(project) == 8 and again.cost == 0 and again.duels == found.duels
 
 
+@pytest.mark.nightly
 def test_a_run_battles_another_or_two_of_its_columns(project):
     first, second = two_runs()
     found = first.battle(second, judge="judge", limit=1)

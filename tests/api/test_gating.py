@@ -68,6 +68,7 @@ def test_the_baseline_of_the_dataset_is_measured_against(project):
     assert results.baseline == before.key and not results.met
 
 
+@pytest.mark.nightly
 def test_a_run_that_stopped_meets_no_gate(project):
     (project / ".evals").mkdir()
     (project / ".env.local").write_text("GONE_KEY=x\n")

@@ -165,6 +165,7 @@ def talk(arguments: list[str], answer: str) -> tuple[int, str]:
     return end(), shown.decode(errors="replace")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("answer", "code", "written"), [("\r", 0, True), ("n\r", 2, False)])
 def test_on_a_terminal_a_starter_is_offered(project, answer, code, written):
     assert talk(["validate"], answer)[0] == code

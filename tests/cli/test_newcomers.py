@@ -75,6 +75,7 @@ def test_an_own_http_api_with_a_login(newcomer, api, monkeypatch):
     newcomer.reaches_a_gate()
 
 
+@pytest.mark.nightly
 def test_an_endpoint_of_openais_protocol(newcomer, one_server):
     one_server.reset()
     newcomer.types(f"tui-evals init --from openai --at {one_server.url} --model m")

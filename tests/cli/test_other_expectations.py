@@ -50,6 +50,7 @@ def test_an_edited_expectation_breaks_nothing(run, shell):
     assert f"1 not comparable ({OTHERWISE})" in out
 
 
+@pytest.mark.nightly
 def test_the_offered_command_makes_them_comparable(run, shell):
     dataset("yes", "yes", "yes")
     first = run()

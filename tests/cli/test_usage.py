@@ -109,6 +109,7 @@ def test_a_pause_that_google_asks_for_is_kept(shell, provider):
     assert done.code == 4 and "It asks for a pause of 900 s" in done.err and len(provider.asked) == 1
 
 
+@pytest.mark.nightly
 def test_every_attempt_is_stored_with_its_start_its_length_and_what_came_of_it(shell, provider, tmp_path):
     provider.says(openai_chat(), latency=0.02, first=[{"hello": "world"}] * 2)
     began = time.time()

@@ -112,6 +112,7 @@ def test_a_week_in_a_project_of_others(week, monkeypatch):
     assert week.asked == 3
 
 
+@pytest.mark.nightly
 def test_a_week_in_a_project_of_ones_own(week):
     assert week.asked_by("trust", "--below", ".") == 0
     for day in range(5):

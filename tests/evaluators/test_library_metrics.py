@@ -82,7 +82,7 @@ def test_it_judges_a_run_by_the_judge_of_the_run(tmp_path, python, monkeypatch):
     assert known["HF_HUB_DISABLE_TELEMETRY"] == "1"
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_process_that_dies_is_replaced_and_one_that_hangs_is_ended(tmp_path, python):
     dies = metric(python, "DiesEvaluator", options={"mark": str(tmp_path / "died")})
     assert {record.result for record in judged(dies, "a", "b", "c")} == {"pass"}

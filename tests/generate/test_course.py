@@ -156,7 +156,7 @@ def test_confirm_rests_where_nobody_can_be_asked_and_yes_goes_on(shop, flags, sa
         assert shop.server.asked("rules") == 1 and (shop.folder / "shop.json").exists()
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 @pytest.mark.parametrize(("keys", "code"), [("\x03", 130), ("\x04", 0), ("n\r", 0)])
 def test_whoever_says_no_or_interrupts_or_hangs_up_at_a_question_gets_the_shell_back(tmp_path, keys, code):
     (tmp_path / "short.txt").write_text("Answer in one word: {{question}}")

@@ -222,6 +222,7 @@ def _step(name):
     return next(step for step in STEPS if step.name == name)
 
 
+@pytest.mark.nightly
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("flags", [(), ("--no-cache",)])
 @pytest.mark.parametrize(

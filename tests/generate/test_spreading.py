@@ -49,6 +49,7 @@ def test_items_that_a_person_added_have_no_rule_and_come_in_too():
     assert spread_items(made, 3) == [0, 2, 4]
 
 
+@pytest.mark.nightly
 def test_a_generation_at_default_effort_judges_inverse_rules(project):
     project.server.expect(max_rules=3, tests_per_rule=3, per_question=100)
     project.generate("--no-groundtruth", "-m", "under-test", "--quiet")

@@ -54,7 +54,7 @@ def warning(process, words):
     return next(line for line in process.stderr if words in line)
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_full_disk_stops_the_asking_until_there_is_room(shop, monkeypatch, disk):
     course = Course(shop, monkeypatch, disk / "evals.db")
     process = course.start()
@@ -74,6 +74,7 @@ def test_a_full_disk_stops_the_asking_until_there_is_room(shop, monkeypatch, dis
     course.assert_whole()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("more", [(), pytest.param(("--json",), marks=pytest.mark.nightly)])
 def test_replies_that_cannot_be_stored_in_the_end_are_in_a_file_that_the_same_command_stores(
     shop, monkeypatch, disk, more
@@ -99,7 +100,7 @@ def test_replies_that_cannot_be_stored_in_the_end_are_in_a_file_that_the_same_co
     course.assert_whole()
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_file_is_stored_too_where_something_is_made_anew(shop, monkeypatch, disk):
     course = Course(shop, monkeypatch, disk / "evals.db", most=0.5)
     process = course.start()
@@ -130,7 +131,7 @@ def test_ctrl_c_while_nothing_can_be_stored_ends_the_generation_and_loses_nothin
     course.assert_whole()
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_store_that_is_deleted_under_a_generation_stops_it_and_is_written_again(shop, monkeypatch):
     course = Course(shop, monkeypatch, shop.root / ".evals" / "evals.db")
     process = course.start()

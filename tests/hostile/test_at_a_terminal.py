@@ -29,7 +29,7 @@ def at_a_terminal(project, *keys):
         return code, terminal.raw.decode("utf-8", "replace")
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
 def test_no_does_nothing_and_yes_is_asked_for_once(project):
     code, said = at_a_terminal(project, "n")

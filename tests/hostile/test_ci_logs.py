@@ -159,7 +159,7 @@ def test_a_file_name_forges_no_line(shell, tmp_path, monkeypatch, content):
     assert not orders_in(done.out + done.err) and "⏎" in done.out + done.err
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_pytest_prints_no_order(monkeypatch, project):
     monkeypatch.setenv("TF_BUILD", "True")
     name = "b\n::error::forged\n##[x]y.json"

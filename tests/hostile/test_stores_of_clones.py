@@ -304,6 +304,7 @@ def test_a_yes_to_the_store_holds_until_it_is_taken_back(clone, victim):
     assert victim.asked(clone, *RUN)[1] == 2
 
 
+@pytest.mark.nightly
 def test_trust_lists_the_store_among_what_it_asks(clone, victim):
     done = victim(clone, "trust")
     assert "answers from its store, which was not begun here (2 cached answers, 1 run)" in done.stderr
@@ -376,6 +377,7 @@ def test_ones_own_store_stays_ones_own(way, clone, author, tmp_path):
     assert "was not begun here" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_store_of_before_in_ones_own_project_is_adopted_silently(tmp_path, clone, victim):
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -395,6 +397,7 @@ def test_a_store_from_elsewhere_in_ones_own_project_is_not(tmp_path, clone, vict
     assert victim.asked(mine, "--db", clone / ".evals" / "evals.db", *RUN)[1] == 2
 
 
+@pytest.mark.nightly
 def test_without_a_home_that_can_be_written_it_says_so(tmp_path, author, one_server):
     folder = tmp_path / "project"
     folder.mkdir()

@@ -125,6 +125,7 @@ def test_each_law_can_be_broken(law, tmp_path):
     assert law in {breach.law for breach in sight.breaches}
 
 
+@pytest.mark.nightly
 def test_what_is_stuck_is_ended_and_the_rest_is_done(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.hostile.zoo.watch.PATIENCE", 0.5)
     place = Place(tmp_path / "clone", tmp_path / "home", tmp_path / "outside")

@@ -400,6 +400,7 @@ def test_the_log_has_a_file_of_its_own_ending_beside_the_other_exports(shell, pr
 # -- parameters
 
 
+@pytest.mark.nightly
 def test_the_parameters_of_the_original_are_sent_where_nothing_is_configured(shell, server):
     run = ("run", "--registry", EXAMPLE, "colours-fuzzy", "--items", "1", "--quiet")
     assert shell(*run, "--target", "main").code == 0

@@ -221,6 +221,7 @@ def shown(request, project, shell, monkeypatch) -> Shown:
     return Shown(project, project.runs[request.param], shell)
 
 
+@pytest.mark.nightly
 @pytest.mark.cases(3)
 @pytest.mark.parametrize(("shown", "state"), [(state, state) for state in STATES], indirect=["shown"])
 def test_every_face_states_the_same_of_a_run(shown, state):

@@ -89,6 +89,7 @@ def test_a_run_is_unchanged_until_somebody_changes_it(project):
     assert "\n  scores of pass 1 (score, result) changed: no\n" in done.stdout or "changed: no\n" in done.stdout
 
 
+@pytest.mark.nightly
 def test_rescoring_labelling_and_editing_keep_a_run_unchanged(project):
     assert project("rescore", "last", "--quiet").returncode == 0
     assert project("label", "last", "yes", "fail", "--note", "no").returncode == 0
@@ -165,6 +166,7 @@ def test_without_a_key_a_run_says_why_it_is_not_signed(project):
     assert found["verdict"] == "unsigned" and "TUI_EVALS_SIGNING_KEY is off" in found["sentence"]
 
 
+@pytest.mark.nightly
 def test_an_import_is_signed_as_one(project):
     assert project("export", "last", "--to", "json", "-o", "results.json").returncode == 0
     exported = json.loads((project.folder / "results.json").read_text())
@@ -185,6 +187,7 @@ def test_a_report_carries_the_fingerprint(project, kind):
     assert project.verified()["fingerprint"] in (project.folder / f"report.{kind}").read_text()
 
 
+@pytest.mark.nightly
 def test_a_baseline_that_was_changed_decides_no_gate(project):
     first = project.verified()["run"]
     assert project("baseline", "set", first).returncode == 0
@@ -229,6 +232,7 @@ def test_a_store_full_of_nonsense_is_found_changed_without_a_traceback(project, 
     assert "was changed" in done.stdout or "does not hold" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_run_that_only_reads_imports_no_cryptography(project):
     code = "import sys; from tui_evals.cli.main import run; run(['runs']); print('cryptography' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=project.folder, capture_output=True, text=True, check=True)
@@ -253,6 +257,7 @@ def one_at_a_time(project):
     return project
 
 
+@pytest.mark.nightly
 def test_a_killed_run_is_signed_once_it_was_resumed(one_at_a_time, one_server):
     project = one_at_a_time
     process = begun(project, one_server)
@@ -266,6 +271,7 @@ def test_a_killed_run_is_signed_once_it_was_resumed(one_at_a_time, one_server):
     assert "1 answer of these were signed as they were found" in project("verify").stdout
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_is_signed_and_names_what_was_changed_before_it_went_on(one_at_a_time, one_server):
     project = one_at_a_time
     process = begun(project, one_server)

@@ -116,6 +116,7 @@ def test_where_everything_is_refused_from_the_start_it_is_the_configuration(proj
     assert f"After fixing it, `tui-evals resume {run_row(project).key}` continues it" in said
 
 
+@pytest.mark.nightly
 def test_a_firewall_that_refuses_one_question_holds_nobody_up(project):
     configure(project)
     marks = {3: " [[403]]", 7: " [[404]]", 11: " [[401]]"}

@@ -128,6 +128,7 @@ def test_answers_that_are_equal_are_a_tie_without_asking(arena, two_runs, told):
     assert (found["ties"], found["equal_answers"]) == (5, 5) and judged(arena) == []
 
 
+@pytest.mark.nightly
 def test_a_battle_that_is_killed_keeps_what_it_has_cost(arena, two_runs, told, shell):
     configure(arena, PRICE)
     runs = two_runs(4)
@@ -162,6 +163,7 @@ def test_killed_in_the_middle_a_battle_goes_on_and_pays_for_nothing_twice(arena,
     assert len(asked) == 60 and sum(asked) <= 60 + 2 * 5
 
 
+@pytest.mark.nightly
 def test_what_was_answered_is_not_asked_again_even_when_its_bout_was_not_over(arena, two_runs, told):
     runs = two_runs(1)
     arena.server.behave("judge-model", say=FIRST, markers=False, latency=0.2)

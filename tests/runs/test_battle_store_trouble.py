@@ -57,7 +57,7 @@ def warning(process, words):
     return next(line for line in process.stderr if words in line)
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_full_disk_stops_the_judge_until_there_is_room(arena, monkeypatch, disk, two_runs):
     course = Course(arena, monkeypatch, disk / "evals.db", two_runs)
     process = course.start()

@@ -430,6 +430,7 @@ def test_a_judging_that_cannot_begin_is_reported_and_the_earlier_scores_still_co
     assert "not a name" in said and "Traceback" not in said
 
 
+@pytest.mark.nightly
 def test_a_judging_that_comes_to_nothing_leaves_the_earlier_scores_and_says_what_to_do(project):
     project.dataset(2)
     project.configure('[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "http://127.0.0.1:9/v1"')

@@ -58,7 +58,7 @@ def test_a_judging_counts_when_it_is_whole_and_resume_goes_on_with_it(project, e
     assert asked(project) - before <= COUNT - 16  # what was in flight may be asked again
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_another_judging_takes_the_place_of_one_that_was_left(project):
     process = project.start("rescore", "last", "-e", "Relevance")
     until(lambda: asked(project) >= 20)

@@ -90,6 +90,7 @@ def test_parameters_a_model_refuses_are_learnt_and_unset_ones_are_never_sent(jud
     assert [record.result for record in records(project)] == ["pass"]
 
 
+@pytest.mark.nightly
 def test_one_that_asks_the_same_three_times_gets_three_samples_and_the_same_ones_again(judged, server):
     project = judged(["2", "5", "2"])
     folder = project.folder / "custom-evaluators" / "spread"

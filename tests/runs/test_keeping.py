@@ -74,6 +74,7 @@ CHOSEN = ({}, {"threshold": 0.5}, {"threshold": 0.75}, {"passing": ["Y", "M"]}, 
 SCORED = ({"Y": 1, "M": 0.5, "N": 0}, {"Y": 3, "M": 2, "N": 0.6}, None)
 
 
+@pytest.mark.nightly
 @pytest.mark.cases(2)
 @pytest.mark.parametrize("negate", [False, True])
 @pytest.mark.parametrize("args", [None, {"about": {"tone": "a", "facts": "b"}}])

@@ -15,7 +15,7 @@ def long_item():
     return {"testId": "long", "messages": [{"role": "system", "content": "Be brief."}], "turns": turns}
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_long_conversation_is_asked_whole_and_stored_once(project):
     project.server.behave(say="An answer of some length.")
     document = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": [long_item()]}

@@ -229,6 +229,7 @@ def test_a_kept_verdict_is_no_second_opinion(project):
 PROMPTY = "---\nname: Tone\ninputs: {response: {type: string}}\n---\nuser:\nRate the tone from 1 to 5: {{response}}\n"
 
 
+@pytest.mark.nightly
 def test_an_evaluator_of_the_project_is_asked_again_once_its_files_change(project):
     folder = project.folder / "custom-evaluators" / "Tone"
     folder.mkdir(parents=True)

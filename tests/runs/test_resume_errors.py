@@ -74,7 +74,7 @@ def test_errors_are_asked_and_judged_again_in_the_run_and_stay_in_its_record(pro
     assert "has no errors" in project.do("resume", "last", "--errors", code=2)
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_killed_in_the_middle_nothing_is_asked_twice_but_what_was_in_flight(project):
     project.configure(concurrency=2, retries=0)
     project.server.behave(always="400")

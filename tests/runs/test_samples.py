@@ -81,6 +81,7 @@ def test_the_json_service_is_asked_as_its_page_says(project):
     assert "assistant: 5 of 5" in run and "unpriced" not in run
 
 
+@pytest.mark.nightly
 async def test_the_rag_service_hands_over_what_it_retrieved_at_once_and_as_a_job(project, monkeypatch):
     shutil.copytree(SAMPLES / "rag-service", project.folder, dirs_exist_ok=True)
     with serving(project.folder, "service.py", 8766) as commands:

@@ -61,7 +61,7 @@ def event(process, word):
     return next(found for line in process.stdout if (found := json.loads(line))["event"] == word)
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_a_full_disk_stops_the_asking_until_there_is_room(project, disk):
     course = Course(project, disk / "evals.db")
     process = course.start()
@@ -83,6 +83,7 @@ def test_a_full_disk_stops_the_asking_until_there_is_room(project, disk):
     course.assert_whole()
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_stored_in_the_end_is_in_a_file_that_resume_stores(project, disk):
     course = Course(project, disk / "evals.db", max_outage=0.5)
     process = course.start(PROJECT_API_KEY="sesame-opened")
@@ -163,6 +164,7 @@ def test_ctrl_c_while_nothing_can_be_stored_ends_the_run_and_loses_nothing(proje
     course.assert_whole()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ends", [("", "-wal", "-shm"), pytest.param(("",), marks=pytest.mark.nightly)])
 def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(project, ends):
     course = Course(project, project.database)
@@ -183,7 +185,7 @@ def test_a_store_that_is_deleted_under_a_run_stops_it_and_is_written_again(proje
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_where_another_file_was_put_in_its_place_the_store_is_beside_it(project, tmp_path):
     course = Course(project, project.database)
     other = tmp_path / "other.db"

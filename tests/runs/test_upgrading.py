@@ -75,6 +75,7 @@ EARLIER = Path(__file__).parent / "earlier" / "before_transcripts.sql"
 steps of tools, all judged over HTTP at http://judge.test/v1."""
 
 
+@pytest.mark.nightly
 def test_an_upgrade_alone_has_no_judge_asked_again_and_rewrites_no_body(project):
     def rows(query):
         with contextlib.closing(sqlite3.connect(project.database)) as connection:

@@ -63,6 +63,7 @@ def test_a_wait_is_shown_as_an_event_and_is_cut_by_whoever_stops_the_run(project
     assert [row[2] for row in project.table()] == ["pass"] * 6
 
 
+@pytest.mark.nightly
 def test_a_wait_stands_in_the_line(project, monkeypatch):
     monkeypatch.setattr("tui_evals.cli.run.watching._PLAIN_EVERY", 0.0)
     project.server.behave(first=["429"], retry_after=2.2)

@@ -139,6 +139,7 @@ async def test_a_redirect_is_the_fault_of_base_url_and_no_key_goes_along_it(way,
     assert "question" not in str(error).partition("Set")[2]
 
 
+@pytest.mark.nightly
 async def test_another_protocol_does_not_follow_a_redirect_either(server):
     settings = {"model": "anthropic/claude-sonnet-4-5", "base_url": server.origin}
     error = await outcome("litellm", server, "hello [[redirect]]", **settings)

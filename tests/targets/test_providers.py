@@ -104,6 +104,7 @@ COUNTED = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.cases(3)
 @pytest.mark.parametrize("who", COUNTED)
 async def test_cached_and_thinking_tokens_are_kept_and_priced(who, provider):

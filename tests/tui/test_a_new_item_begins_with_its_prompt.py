@@ -7,7 +7,7 @@ import pytest
 from tests.tui.terminal import workbench
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_three_keys_lead_from_one_item_to_the_next_and_each_text_is_where_it_belongs(tmp_path):
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"schemaVersion": "1.11.0", "items": [{"prompt": "Q1", "expected_response": "A1"}]}))

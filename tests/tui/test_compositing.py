@@ -89,6 +89,7 @@ async def test_a_widget_in_which_nothing_changed_is_not_drawn(monkeypatch):
         assert len(lists) == 3 and drawn and set(drawn) == set(changed)
 
 
+@pytest.mark.nightly
 async def test_a_key_leaves_no_drawn_lines_for_the_collector():
     app = Overlapping()
     async with app.run_test(size=(60, 20)) as pilot:

@@ -665,6 +665,7 @@ async def test_a_conversation_becomes_an_item_after_the_one_one_is_in(project):
         assert len(app.pane.workspace.items) == 4
 
 
+@pytest.mark.nightly
 async def test_a_verdict_with_a_note_is_stored_and_shown_and_taken_back(project):
     await project.answer(0, answered("Lyon"))
     app = Bench(project)

@@ -107,6 +107,7 @@ async def test_only_y_is_a_yes():
             assert pilot.app.got == [answer], key
 
 
+@pytest.mark.nightly
 async def test_a_form_is_filled_from_the_keyboard():
     fields = [
         Field("name", "text", "A name."),
@@ -194,6 +195,7 @@ async def test_a_line_written_into_what_is_there_is_kept_by_escape_and_one_that_
     assert await got(Ask("name", "a", check=long), "b", "escape") == [None]
 
 
+@pytest.mark.nightly
 async def test_a_form_that_keeps_is_taken_by_escape_and_asks_before_anything_is_dropped():
     fields = [Field("name"), Field("loud", "yes"), Field("count", "whole")]
     form = Form("new", fields, {}, check=lambda v: {"count": "too many"} if v.get("count") == 9 else {}, keeps=True)

@@ -501,6 +501,7 @@ async def until(pilot, condition):
     raise AssertionError("it never came")
 
 
+@pytest.mark.nightly
 async def test_typing_changes_the_item_and_is_undone_as_one_step(bench):
     app, pilot = bench
     assert app.pane.lines.key == "prompt"
@@ -520,6 +521,7 @@ async def test_two_visits_of_a_field_are_two_steps(bench):
     assert app.made.items[0]["prompt"] == "Where is it?a"
 
 
+@pytest.mark.nightly
 async def test_many_letters_tell_of_a_few_changes_and_the_last_one_is_told(bench):
     app, pilot = bench
     await press(pilot, "i")
@@ -530,6 +532,7 @@ async def test_many_letters_tell_of_a_few_changes_and_the_last_one_is_told(bench
     assert app.box.display and app.box.has_focus_within
 
 
+@pytest.mark.nightly
 async def test_the_screen_is_laid_out_once_for_a_line_that_the_box_grows_by_and_not_for_a_letter(bench):
     app, pilot = bench
     await press(pilot, "i", "ctrl+j")
@@ -560,6 +563,7 @@ async def test_a_box_that_is_full_scrolls_to_what_one_writes(bench):
     assert not area.show_vertical_scrollbar and app.box.outer_size.height == 4
 
 
+@pytest.mark.nightly
 async def test_a_problem_stands_beside_the_field_while_one_types(bench):
     app, pilot = bench
     app.at("weight")
@@ -570,6 +574,7 @@ async def test_a_problem_stands_beside_the_field_while_one_types(bench):
     await until(pilot, lambda: not app.box.has_class("wrong"))
 
 
+@pytest.mark.nightly
 async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silently(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "variables": {"a": 1}}, "x")
@@ -588,6 +593,7 @@ async def test_json_is_not_applied_until_it_can_be_read_and_is_never_lost_silent
     assert app.made.data["variables"] == {"a": 1, "b": 2} and not app.box.display
 
 
+@pytest.mark.nightly
 async def test_a_page_of_parts_follows_what_becomes_of_its_field(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "own": ["a", "b\x1b[2J", "c"]}, "x")
@@ -628,7 +634,7 @@ async def test_a_name_that_a_terminal_must_not_be_sent_stays_unless_another_is_w
     await until(pilot, lambda: list(app.made.data["variables"]) == ["a\u2407x"])
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 async def test_json_is_coloured_indented_and_its_brackets_are_matched_while_it_is_written(bench):
     app, pilot = bench
     app.made.apply({**app.made.data, "extensions": {"a": 1}}, "x")
@@ -691,6 +697,7 @@ async def test_an_emptied_field_is_taken_away_and_its_row_stays_while_one_types(
     assert "weight" not in [row.key for row in app.pane.lines.rows]
 
 
+@pytest.mark.nightly
 async def test_a_new_item_is_open_at_its_empty_prompt(bench):
     app, pilot = bench
     app.at("weight")
@@ -714,6 +721,7 @@ async def test_enter_goes_into_a_turn_and_the_signs_go_on_and_back(bench):
     assert app.pane.selection().items is None
 
 
+@pytest.mark.nightly
 async def test_a_field_is_chosen_from_those_of_the_model_and_edited_at_once(bench):
     app, pilot = bench
     await press(pilot, "a")
@@ -745,6 +753,7 @@ async def test_control_characters_are_spelled_and_not_edited_in_place(bench):
     assert not app.box.display and "e edits it in $EDITOR" in app.heard[-1]
 
 
+@pytest.mark.nightly
 async def test_a_test_id_of_another_item_is_refused_where_it_is_typed(bench):
     app, pilot = bench
     app.made.apply(
@@ -824,6 +833,7 @@ async def test_escape_of_the_pane_leaves_an_open_box(bench):
     assert not app.box.display and app.made.items[0]["prompt"].endswith("x")
 
 
+@pytest.mark.nightly
 async def test_turns_are_made_and_items_copied_from_here(bench):
     app, pilot = bench
     await press(pilot, "T", "t", "escape", "d")
@@ -862,6 +872,7 @@ async def test_nothing_open_answers_every_key_with_a_sentence(tmp_path):
         assert app.pane.selection() is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(38, 10), (80, 24)])
 async def test_hostile_texts_reach_the_screen_as_letters_only(tmp_path, size):
     strange = STRANGE + " \ud800 " + "long " * 1000

@@ -19,7 +19,7 @@ def slowly(terminal: Terminal, *pieces: str) -> None:
             terminal.read()
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_sequences_pastes_reports_and_answers_in_pieces(tmp_path):
     file = tmp_path / "data.json"
     before = [{"prompt": f"question {number}"} for number in range(9)]

@@ -135,6 +135,7 @@ async def test_cells_are_written_filled_replaced_and_pasted_each_as_one_step(tmp
     assert json.loads((tmp_path / "data.json").read_text())["items"][1]["variables"] == {"city": "Oslo"}
 
 
+@pytest.mark.nightly
 async def test_hidden_characters_are_spelled_in_cells_and_the_file_keeps_them(tmp_path):
     red = "\x1b[31mred\x1b[0m\u200b"
     items = [{"testId": "E-1", "prompt": red}, {"testId": "E-2", "prompt": "plain"}]
@@ -164,7 +165,7 @@ async def test_hidden_characters_are_spelled_in_cells_and_the_file_keeps_them(tm
     assert [item["prompt"] for item in saved] == [red, "\x1b[31mred\x1b[0ma\u200bb", red]
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 async def test_the_history_is_shown_over_the_table_which_goes_back_to_fewer_items(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(dataset(ITEMS)))
     async with at_the_workbench(tmp_path, dataset="data.json", size=(80, 24)) as person:

@@ -322,6 +322,7 @@ async def test_an_evaluator_without_needs_is_added_at_once(space):
         assert pilot.app.pane.query_one(Lines).key == ("evaluator", "Citations")
 
 
+@pytest.mark.nightly
 async def test_a_second_use_is_added_under_a_name_of_its_own(space):
     async with bench(space, SECOND) as pilot:
         await pilot.press("a", *"partialm", "enter")
@@ -392,6 +393,7 @@ async def test_a_text_of_several_lines_comes_back_from_its_box_as_it_was(space, 
         assert pilot.app.screen.values == {"criteria": criteria}
 
 
+@pytest.mark.nightly
 async def test_a_form_taken_as_it_was_changes_nothing(space):
     async with bench(space, SECOND) as pilot:
         pilot.app.to("PartialMatch")

@@ -135,6 +135,7 @@ def test_a_chosen_theme_asks_nothing_and_stays(tmp_path):
     assert BACKGROUND not in drawn and LIGHT in drawn
 
 
+@pytest.mark.nightly
 def test_a_late_answer_is_not_typed_and_what_was_typed_before_is_not_lost(folder):
     """The answers come once the first picture is there; what was typed while they were waited for is done."""
     with workbench(folder, "data.json", replies={}) as terminal:

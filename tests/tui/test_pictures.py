@@ -80,6 +80,7 @@ async def test_the_pictures_of_an_item_one_after_the_other(folder):
         assert "╭─ pictures" not in person.screen()
 
 
+@pytest.mark.nightly
 async def test_the_pictures_of_an_answer_and_that_one_is_another_now(folder, project):
     project.do("run", "data.json", "--target", "main")
     paint(folder / "clear.png", 200, 12, lambda x, y: BLUE)

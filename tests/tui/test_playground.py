@@ -607,6 +607,7 @@ async def test_variables_and_a_system_message_are_given_in_a_form(tmp_path, scri
         assert screen_of(pilot).talk.system == "Be brief."
 
 
+@pytest.mark.nightly
 async def test_hostile_texts_are_shown_and_nothing_of_them_happens(tmp_path, scripted):
     call = {"id": "1", "name": HOSTILE, "arguments": HOSTILE}
     scripted(Reply(text=f"{HOSTILE}\n{'x' * 5000}", tool_calls=(call,)), Reply(text=HOSTILE))

@@ -12,6 +12,7 @@ from tui_evals.tui.widgets.dialogs import ConfirmPriced
 SOON = 20.0
 
 
+@pytest.mark.nightly
 async def test_y_while_a_rescore_is_priced_neither_copies_nor_starts_it(project, monkeypatch):
     project.dataset(3)
     project.do("run", "data.json", "--quiet")

@@ -85,6 +85,7 @@ async def test_variants_are_asked_for_after_a_yes_and_kept_dropped_and_edited_by
         assert (run.name, run.status) == ("proposals for data.json", "finished")
 
 
+@pytest.mark.nightly
 async def test_a_no_asks_nothing_and_leaves_everything_as_it_was(project):
     project.dataset(2)
     async with at_the_workbench(project.folder, dataset="data.json") as person:
@@ -96,6 +97,7 @@ async def test_a_no_asks_nothing_and_leaves_everything_as_it_was(project):
     assert not project.server.counts()["questions"]
 
 
+@pytest.mark.nightly
 async def test_esc_while_asking_stops_it_and_leaves_everything_as_it_was(project):
     project.dataset(2)
     project.server.behave("test-model", say="[]", latency=300, markers=False)
@@ -143,6 +145,7 @@ async def test_a_dead_server_and_a_reply_without_items_are_said_in_words(project
 RULES = "Be short.\nBe kind.\nName a price.\n"
 
 
+@pytest.mark.nightly
 async def test_without_a_target_the_demo_proposes_by_a_script_from_every_marked_item_and_says_so(project):
     project.dataset(3)
     (project.folder / ".evals" / "config.toml").unlink()
@@ -165,6 +168,7 @@ async def test_without_a_target_the_demo_proposes_by_a_script_from_every_marked_
         assert {proposal_facts(one).get("by") for one in items} == {"demo", None}
 
 
+@pytest.mark.nightly
 async def test_items_in_another_language_and_against_a_rule_are_proposed_by_the_demo(project):
     project.dataset(1)
     (project.folder / ".evals" / "config.toml").unlink()
@@ -206,6 +210,7 @@ async def test_with_a_wrong_configuration_its_fault_is_said_and_not_that_there_i
         await person.until(lambda: "targets.m.api_key must name an environment variable" in person.said(), SOON)
 
 
+@pytest.mark.nightly
 async def test_failures_become_items_without_a_model_and_rules_need_rules(project):
     project.dataset(2, prompt="ask {}".format)
     project.do("run", "data.json", "--quiet", code=None)

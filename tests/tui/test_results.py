@@ -621,6 +621,7 @@ async def test_answers_enter_and_leave_the_filter_as_they_come_and_the_cursor_st
             assert world.watch.answer == world.ids[2]
 
 
+@pytest.mark.nightly
 async def test_of_many_answers_the_beginnings_are_searched_first(world, monkeypatch):
     monkeypatch.setattr("tui_evals.tui.watch._MANY", 3)
     world.plan(4)
@@ -641,6 +642,7 @@ async def test_of_many_answers_the_beginnings_are_searched_first(world, monkeypa
         assert world.title == "4 Results · nightly · 3 of 4 · refund"
 
 
+@pytest.mark.nightly
 async def test_an_answer_that_is_read_in_another_pane_does_not_vanish_with_its_row(world, writer):
     world.plan(3)
     await world.answer(0, 1, status="fail", score=0.0)
@@ -658,6 +660,7 @@ async def test_an_answer_that_is_read_in_another_pane_does_not_vanish_with_its_r
         assert world.watch.answer == world.ids[1]
 
 
+@pytest.mark.nightly
 async def test_each_run_keeps_its_filter(world, writer):
     world.plan(3)
     await world.answer(1, status="fail", score=0.0)
@@ -926,6 +929,7 @@ async def test_a_count_that_ends_just_after_a_key_does_not_take_the_cursor_back(
         assert world.watch.answer == world.ids[3]
 
 
+@pytest.mark.nightly
 async def test_another_run_begins_at_its_top_with_nothing_of_the_one_before(world, writer):
     world.plan(5)
     await world.answer(0, 1)

@@ -158,7 +158,7 @@ async def test_a_run_started_elsewhere_shows_is_paused_goes_on_and_stops(project
     assert project.server.counts()["asked"] == 40
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 async def test_a_verdict_and_a_note_of_ones_own(project):
     """v, good, a note: kept beside the scores."""
     project.dataset(2)

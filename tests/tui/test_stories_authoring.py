@@ -37,6 +37,7 @@ def saved(folder, name="data.json"):
     return json.loads((folder / name).read_text())
 
 
+@pytest.mark.nightly
 async def test_an_empty_folder_offers_what_to_begin_with_and_its_key_leads_to_a_saved_dataset(tmp_path):
     async with at_the_workbench(tmp_path, size=(80, 24)) as person:
         page = person.screen()
@@ -155,6 +156,7 @@ async def test_marked_items_are_categorised_tagged_copied_and_deleted_together_a
         assert len(space.items) == 4 and space.items[0]["testId"] == "A-1-copy"
 
 
+@pytest.mark.nightly
 async def test_undo_leads_back_to_where_the_edit_was_made(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:
         space = person.app.workspace
@@ -177,6 +179,7 @@ async def test_a_marked_selection_is_what_runs(folder):
             await person.press("escape")
 
 
+@pytest.mark.nightly
 async def test_a_single_turn_becomes_a_conversation_and_back_without_a_loss(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:
         space = person.app.workspace
@@ -436,6 +439,7 @@ async def test_a_name_gets_its_ending_and_the_first_evaluator_writes_the_system_
         assert "Relevance and Coherence, which judge where nothing is said, are in the file too" in person.said()
 
 
+@pytest.mark.nightly
 async def test_an_evaluator_is_tried_on_the_answer_in_place(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(120, 40)) as person:
         await person.press("G", "3", "a")

@@ -123,7 +123,7 @@ async def test_the_line_of_keys_shows_what_matters_now_and_uses_the_width(tmp_pa
         assert not {"r run", "u undo", "? all"} & {footer(person)[n : n + 5] for n in range(160)}
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [(120, 40), pytest.param((160, 30), marks=pytest.mark.nightly)])
 async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
     names = [f"{number:03}-refunds-after-thirty-days" for number in range(3)]
@@ -140,6 +140,7 @@ async def test_the_tree_has_the_width_its_names_need(tmp_path, size):
         await person.until(lambda: person.app.query_one("#tree").region.width > before)
 
 
+@pytest.mark.nightly
 async def test_hostile_names_are_found_as_they_are_written(tmp_path):
     hostile = "[/b][@click=app.quit]x[/] \x1b]52;c;aGk=\x07\x1b[2J"
     dataset(tmp_path, [{"testId": hostile, "prompt": text} for text in (hostile, STRANGE[0])])
@@ -184,6 +185,7 @@ def test_every_page_of_the_manual_fits_the_width(width):
         assert rows[0] == text.partition("\n")[0].removeprefix("# ")[:width] or width == 40
 
 
+@pytest.mark.nightly
 async def test_a_click_on_a_key_presses_it_and_lines_to_type_in_have_keys_of_their_own(tmp_path):
     write(tmp_path / "data.json", {"items": [{"prompt": "one"}, {"prompt": "two"}]})
     async with at_the_workbench(tmp_path, size=(80, 24), dataset="data.json") as person:

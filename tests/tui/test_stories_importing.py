@@ -194,7 +194,7 @@ def test_options_of_the_command_line_are_named_as_such():
     assert importing.COMMANDS.keys() == {"import"}
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_on_a_narrow_terminal_the_verdicts_are_judged_again_and_read_too(folder):
     log_with_other_verdicts(folder)
     with workbench(folder) as terminal:

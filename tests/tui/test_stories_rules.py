@@ -77,6 +77,7 @@ async def test_rules_are_read_with_their_tests_and_what_each_model_made_of_them(
         assert here(person).tests.key == 1
 
 
+@pytest.mark.nightly
 async def test_a_rule_is_reworded_and_taken_back_with_its_files(tmp_path):
     ruled_project(tmp_path)
     async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
@@ -160,6 +161,7 @@ async def test_a_test_is_deleted_and_brought_back(tmp_path):
         assert here(person).line.tests == (0, 1)
 
 
+@pytest.mark.nightly
 async def test_words_find_a_rule_by_one_of_its_tests(tmp_path):
     ruled_project(tmp_path)
     async with at_the_workbench(tmp_path, dataset=FILE, size=(80, 24)) as person:
@@ -302,6 +304,7 @@ async def test_an_inverse_rule_is_written_anew_for_the_new_words_of_its_rule(gen
         assert not person.app.workspace.editing.dirty
 
 
+@pytest.mark.nightly
 async def test_a_generation_among_the_runs_says_what_it_is(generated):
     async with at_the_workbench(generated, dataset=FILE, run="generate tags", size=(80, 24)) as person:
         await person.until(lambda: person.app.watching.run is not None, 20)
@@ -356,6 +359,7 @@ async def test_a_prompt_file_becomes_a_dataset_with_rules_from_the_first_page(tm
         await person.sees("Rules of shop")
 
 
+@pytest.mark.nightly
 async def test_a_generation_from_a_prompt_is_stopped_by_its_key(tmp_path):
     (tmp_path / "shop.prompty").write_text("---\nname: shop\n---\nsystem:\nBe kind. Be short.\nuser:\n{{question}}\n")
     slow = "params = { latency_ms = 3000, jitter_ms = 0, error_rate = 0 }"

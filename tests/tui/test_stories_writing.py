@@ -35,6 +35,7 @@ def is_open(person, name):
     return box(person).display and str(box(person).border_title).startswith(name)
 
 
+@pytest.mark.nightly
 async def test_items_are_written_one_after_the_other_with_three_keys_each(folder):
     async with at_the_workbench(folder, dataset="data.json", size=SMALL) as person:
         space = person.app.workspace
@@ -79,6 +80,7 @@ async def test_tab_goes_through_a_conversation_and_stays_at_the_ends(folder):
         assert person.app.query_one("#tree").query_one("Lines").key == ()
 
 
+@pytest.mark.nightly
 async def test_enter_takes_one_line_and_adds_a_line_to_others_and_the_box_says_which(folder):
     async with at_the_workbench(folder, dataset="data.json", size=SMALL) as person:
         space = person.app.workspace

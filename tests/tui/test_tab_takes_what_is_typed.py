@@ -16,7 +16,7 @@ def project(tmp_path):
     return tmp_path
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_tab_takes_what_is_typed_in_every_line_and_escape_drops_it(project):
     with workbench(project, size=(120, 40)) as terminal:
         terminal.wait("all keys")

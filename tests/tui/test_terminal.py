@@ -197,7 +197,7 @@ def test_a_run_outlives_the_terminal_it_was_started_from(tmp_path):
         assert reader.totals(run.id).passed == 30
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", ["9", "777"])
 def test_a_run_that_ends_rings_and_notifies_once_and_leaves_the_table_as_it_was(tmp_path, way):
     """The answers are a table while they come and afterwards; what failed is shown when it is asked for."""
@@ -228,7 +228,7 @@ def test_a_run_that_ends_rings_and_notifies_once_and_leaves_the_table_as_it_was(
         assert terminal.end() == 0
 
 
-@pytest.mark.story
+@pytest.mark.nightly
 def test_edits_survive_a_kill_and_are_offered_back(tmp_path):
     """A crash in the middle of editing: what was typed comes back, and one key takes it up."""
     data = {"schemaVersion": "1.11.0", "items": [{"prompt": "one"}, {"prompt": "two"}]}

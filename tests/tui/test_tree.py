@@ -367,6 +367,7 @@ async def test_items_get_a_category_from_those_there_are_or_another_one(tried):
         assert one.app.said[-1][1].endswith("category Style")
 
 
+@pytest.mark.nightly
 async def test_items_get_tags_and_keep_those_of_their_own(tried):
     items = [{"prompt": "a", "tags": ["old", "mine", "x,y"]}, {"prompt": "b", "tags": ["old"]}]
     async with tried(items=items) as one:
@@ -427,6 +428,7 @@ async def test_with_no_dataset_the_pane_says_what_to_do_and_no_key_fails(tried):
         await one.until(lambda: one.space.editing is not None)
 
 
+@pytest.mark.nightly
 async def test_the_statuses_of_a_run_appear_and_follow_it(tried):
     async with tried() as one:
         with Writer(one.database) as writer:

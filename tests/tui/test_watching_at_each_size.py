@@ -44,6 +44,7 @@ def project(tmp_path, server):
     return made
 
 
+@pytest.mark.nightly
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_runs_are_watched_read_mended_and_compared(project, size):

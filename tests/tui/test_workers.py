@@ -212,6 +212,7 @@ async def test_the_line_comes_when_the_first_worker_does_and_goes_with_the_run(t
         assert "worker" not in person.screen() and "t-0" in person.screen()
 
 
+@pytest.mark.nightly
 async def test_a_run_of_one_process_says_why_there_is_nothing_to_list(tmp_path, run):
     async with at_the_workbench(tmp_path, run=run.key, size=(80, 24)) as person:
         await person.press("M")
@@ -228,6 +229,7 @@ async def test_without_a_run_there_are_no_workers_to_list(tmp_path):
         assert "no run is on screen" in person.said()
 
 
+@pytest.mark.nightly
 async def test_the_palette_lists_the_workers_too(tmp_path, writer, run):
     writer.workers(run.id, [worker("tcp://a:1")])
     async with at_the_workbench(tmp_path, run=run.key, size=(80, 24)) as person:
@@ -240,6 +242,7 @@ async def test_the_palette_lists_the_workers_too(tmp_path, writer, run):
         assert not isinstance(person.app.screen, WorkersDialog)
 
 
+@pytest.mark.nightly
 async def test_a_thousand_workers_are_gone_through_while_they_change(tmp_path, writer, run):
     def told(letter):
         writer.workers(run.id, [worker(f"{n:04}", calls=letter) for n in range(1_000)])
