@@ -188,7 +188,7 @@ def test_a_refusal_is_an_answer_like_any_other_to_the_prompt_under_test(shop):
 def test_an_empty_answer_is_no_ground_truth_and_the_options_are_named(shop):
     shop.server.behave("groundtruth", always="empty")
     told = shop.generate(*amounts(shop)).err
-    assert "note: groundtruth: 4 tests have none" in told and "truth answered nothing to the test test-" in told
+    assert "note: groundtruth: 4 could not be done" in told and "truth answered nothing to the test test-" in told
     assert "--groundtruth-model" in told and "--no-groundtruth" in told
     assert shop.server.asked("groundtruth") == 16 and shop.rows("test_groundtruth.json") == []
     expected = [item["expected_response"] for item in json.loads(shop.read("shop.json"))["items"]]

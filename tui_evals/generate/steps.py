@@ -577,14 +577,7 @@ async def write_groundtruth(work: Generation) -> str:
     )
     truths = work.truths | {truth.testuid: truth for truth in results}
     rows = [truth for test in work.tests if (truth := _current_truth(truths.get(test.testuid or ""), test)) is not None]
-    text = rows_text(rows)
-    if failures or stop is not None:
-        work.folder.write(_FILE, text)
-    if stop is not None:
-        raise stop
-    if failures:
-        work.tell(f"groundtruth: {len(failures)} tests have none, and the same command tries again: {failures[0]}")
-    return text
+    return _finish_rows(work, "groundtruth", _FILE, rows_text(rows), failures, stop)
 
 
 async def _answer_test(work: Generation, test: Test) -> Truth:

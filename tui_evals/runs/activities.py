@@ -182,7 +182,7 @@ class Storing:
             wait = StoreWait(code=trouble.code, path=str(self._path), cause=trouble.cause, until=until)
             self._say(wait)
             self._show(wait, False)
-        else:  # waiting mends no damage
+        else:  # waiting repairs no damage
             self.give_up()
 
     def _say(self, wait: StoreWait | None) -> None:
