@@ -189,8 +189,8 @@ JOBS = (
         "1",
         ("1", "escape", "g", "j"),
         (
-            *("ctrl+g", Seen("harder variants"), "enter", Seen("how many from each"), "enter", Seen("1 call"), "y"),
-            *(Seen("5 to decide"), "A", "escape"),
+            *("ctrl+g", Seen("harder variants"), "enter", Seen("1 call"), "y"),
+            *(Seen("5 to decide"), "A"),
         ),
         lambda data: len(data["items"]) == 7 and "first" in data["items"][5]["prompt"],
     ),

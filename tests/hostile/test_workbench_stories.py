@@ -92,7 +92,7 @@ ASKING = {
     "rescore": ("data.json", ("4", "s", "y"), "rerun"),
     "resume": ("data.json", ("6", "G", "p"), "hands its work, answers included, to the cluster tcp://"),
     "playground": ("data.json", ("P", "h", "i", "f5"), "runs the command"),
-    "items proposed": ("data.json", ("1", "j", "ctrl+g", "enter", "enter", "enter", "y"), "touch"),
+    "items proposed": ("data.json", ("1", "j", "ctrl+g", "enter", "enter", "y"), "touch"),
     "a judge tried": ("data.json", ("1", "j", "j", "3", "G", "t"), "touch"),
     "an evaluator tried": ("data.json", ("1", "j", "j", "3", "j", "t"), "runs the evaluator Mine"),
     "tests of a rule": ("tags/tags.json", ("7", "t", "enter"), "rules"),

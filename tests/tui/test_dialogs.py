@@ -6,6 +6,7 @@ from textual.app import App
 from tui_evals.tui.rows import row
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu, Reading
 from tui_evals.tui.widgets.form import Field, Form, read_value, shown_value
+from tui_evals.tui.widgets.inputs import LineInput
 from tui_evals.tui.widgets.lines import Lines
 
 HOSTILE = "[/b][@click=app.quit]x[/] \x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202e日本語"
@@ -57,6 +58,57 @@ async def test_an_entry_with_the_typed_name_is_listed_first():
         await pilot.press(*"apple", "enter")
         await pilot.pause()
         assert pilot.app.got == ["c"]
+
+
+def own_menu(about="red"):
+    return Menu(
+        "fruit",
+        [Entry("a", "apple", about), Entry("b", "apricot", "orange")],
+        typed=lambda text: (
+            Entry(("own", text), text, "another fruit") if text not in ("", "apple", "apricot") else None
+        ),
+    )
+
+
+async def test_tab_completes_the_line_of_a_menu_to_the_name_under_the_cursor():
+    async with Bench(own_menu()).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"ap", "down", "tab")
+        await pilot.pause()
+        assert pilot.app.screen.query_one(LineInput).value == "apricot"
+        assert "tab completes" in str(pilot.app.screen.query_one(".help").render())
+        await pilot.press("s", "enter")
+        await pilot.pause()
+        assert pilot.app.got == [("own", "apricots")]
+
+
+async def test_escape_says_that_a_new_name_is_not_taken_before_it_drops_it():
+    menu = own_menu()
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"fig", "escape")
+        await pilot.pause()
+        said = str(menu.query_one(".help").render())
+        assert not pilot.app.got and "“fig” is not taken yet" in said and "esc again leaves" in said
+        await pilot.press("s")
+        await pilot.pause()
+        assert "esc leaves" in str(menu.query_one(".help").render())
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+@pytest.mark.parametrize("typed", ["", "apple"])
+async def test_escape_leaves_a_menu_at_once_where_no_new_name_is_typed(typed):
+    async with Bench(own_menu()).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*typed, "escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+async def test_a_new_name_is_not_taken_for_a_word_of_a_description():
+    async with Bench(own_menu("red, from 2 farms")).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"farm", "enter")
+        await pilot.pause()
+        assert pilot.app.got == [("own", "farm")]
 
 
 async def test_several_entries_are_marked_and_taken_together():

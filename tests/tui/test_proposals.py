@@ -1,6 +1,7 @@
 """Items proposed in the workbench: asked after a yes, reviewed by one key each, kept as one step of undo each."""
 
 import json
+import re
 
 import pytest
 
@@ -31,10 +32,8 @@ async def ask_for_variants(person):
     """Ask for four harder variants of the item under the cursor, up to the question that says the price."""
     await person.press("ctrl+g")
     await person.sees("harder variants", SOON)
-    await person.press("enter")
-    await person.sees("how many from each item?", SOON)
-    await person.press("backspace", "4", "enter")
-    await person.sees("Ask main for items from", SOON)
+    await person.type("4\n")
+    await person.sees("Ask main for 4 items from #1", SOON)
 
 
 async def test_variants_are_asked_for_after_a_yes_and_kept_dropped_and_edited_by_one_key(project):
@@ -117,6 +116,28 @@ async def test_esc_while_asking_stops_it_and_leaves_everything_as_it_was(project
         assert reader.find_run("proposals for data.json").status == "interrupted"
 
 
+async def test_while_several_items_are_asked_it_says_how_many_answered_and_which_are_waited_for(project):
+    project.configure("concurrency = 1")
+    project.dataset(3)
+    project.server.behave("test-model", say="Certainly, with pleasure.", latency=0.3, markers=False)
+    seen = []
+
+    def note(person):
+        found = re.search(r"asking: (\d) of 3 items answered, waiting for (#.+?) · ", person.screen())
+        if found and found[1] not in [count for count, _ in seen]:
+            seen.append(found.groups())
+        return "wrote no items that can be read" in person.screen()
+
+    async with at_the_workbench(project.folder, size=(160, 45), dataset="data.json") as person:
+        await person.press("j", "space", "space", "space", "ctrl+g")
+        await person.sees("harder variants", SOON)
+        await person.press("enter")
+        await person.sees("Ask main for 5 items from each of 3 items: 3 calls", SOON)
+        await person.press("y")
+        await person.until(lambda: note(person), SOON)
+    assert seen == [("0", "#1, #2, #3"), ("1", "#2, #3"), ("2", "#3")]
+
+
 @pytest.mark.nightly
 async def test_a_dead_server_and_a_reply_without_items_are_said_in_words(project):
     project.dataset(2)
@@ -134,9 +155,7 @@ async def test_a_dead_server_and_a_reply_without_items_are_said_in_words(project
             await person.press("n")
             await person.sees("harder variants", SOON)
             await person.press("enter")
-            await person.sees("how many from each item?", SOON)
-            await person.press("enter")
-            await person.sees("Ask main for items from", SOON)
+            await person.sees("Ask main for 5 items from #1", SOON)
             await person.press("y")
             await person.sees("main cannot be asked: No answer from", SOON)
         assert prompts(person) == ["question 0", "question 1"]
@@ -153,15 +172,14 @@ async def test_without_a_target_the_demo_proposes_by_a_script_from_every_marked_
         await person.press("j", "space", "space", "ctrl+g")
         await person.sees("harder variants", SOON)
         assert "from 2 items" in person.screen()
-        await person.press("enter")
-        await person.sees("how many from each item?", SOON)
-        await person.press("backspace", "2", "enter")
-        await person.sees("Ask demo for items from 2 items: 2 calls", SOON)
+        await person.type("2\n")
+        await person.sees("Ask demo for 2 items from each of 2 items: 2 calls", SOON)
         assert "script to try this out" in " ".join(person.screen().replace("│", " ").split())
         await person.press("y")
         await person.sees("4 to decide", SOON)
         await person.press("A")
-        await person.sees("0 to decide · 4 kept", SOON)
+        await person.until(lambda: not at_review(person), SOON)
+        assert "4 items kept" in person.said()
         items = person.app.workspace.items
         assert [proposal_facts(one).get("from", "") for one in items] == ["", "#1", "#1", "", "#2", "#2", ""]
         assert "question 0" in items[1]["prompt"] and "question 1" in items[4]["prompt"]
@@ -187,11 +205,9 @@ async def test_items_in_another_language_and_against_a_rule_are_proposed_by_the_
         await person.press("n")
         await person.sees("the inverse of rule 3", SOON)
         await person.type("inverse of rule 3\n")
-        await person.sees("how many from each item?", SOON)
-        await person.press("backspace", "1", "enter")
-        await person.sees("Ask demo for items from", SOON)
+        await person.sees("Ask demo for 5 items from #", SOON)
         await person.press("y")
-        await person.sees("5 to decide · 1 kept", SOON)
+        await person.sees("9 to decide · 1 kept", SOON)
         await person.press("G", "a")
         await person.until(lambda: len(prompts(person)) == 3, SOON)
         made = next(one for one in person.app.workspace.items if "rule" in proposal_facts(one))
@@ -204,8 +220,6 @@ async def test_with_a_wrong_configuration_its_fault_is_said_and_not_that_there_i
     async with at_the_workbench(project.folder, size=(160, 45), dataset="data.json") as person:
         await person.press("j", "ctrl+g")
         await person.sees("harder variants", SOON)
-        await person.press("enter")
-        await person.sees("how many from each item?", SOON)
         await person.press("enter")
         await person.until(lambda: "targets.m.api_key must name an environment variable" in person.said(), SOON)
 

@@ -272,17 +272,14 @@ class Asked:
 
 
 async def ask_for_proposals(
-    request: ProposalRequest, project: Project, name: str, found: Callable[[list[Proposal], float], None]
+    request: ProposalRequest, project: Project, name: str, found: Callable[[Seed, list[Proposal], float], None]
 ) -> Asked:
-    """Ask once for each seed and hand over what each reply proposes, with what was spent by then.
+    """Ask once for each seed and hand over what came of it, if only that it is done, with what was spent by then.
 
     Cancelling it ends it; what was handed over stays.
 
     `name` is what the run is called that keeps the cost.
     """
-
-    def hand_over(proposals: list[Proposal]) -> None:
-        found(proposals, budget.spent)
 
     roles, budget = Roles(rules=request.target), Budget(project.settings.run.max_cost)
     with await asyncio.to_thread(project.writer) as writer, Reader(project.store) as reader:
@@ -294,10 +291,13 @@ async def ask_for_proposals(
             async with session_of_run(run, roles, writer, project.store) as session:
                 budget.of_run(run.id, reader, writer)
                 asker = ModelAsker(StoreLedger(reader, writer, run.id), run.key, use_cache=True)
-                wanted = [
-                    _ask_one(request, seed, model, asker, Prompts(project.root), hand_over) for seed in request.seeds
-                ]
-                problems = [one for one in await asyncio.gather(*wanted) if one]
+
+                async def ask(seed: Seed) -> str:
+                    proposals, problem = await _ask_one(request, seed, model, asker, Prompts(project.root))
+                    found(seed, proposals, budget.spent)
+                    return problem
+
+                problems = [one for one in await asyncio.gather(*map(ask, request.seeds)) if one]
                 session.finished = not problems
                 session.message = problems[0] if problems else ""
                 session.code = "failed" if problems else "asked"
@@ -312,9 +312,8 @@ async def _ask_one(
     model: PricedTarget,
     asker: ModelAsker,
     prompts: Prompts,
-    found: Callable[[list[Proposal]], None],
-) -> str:
-    """Ask about one seed, and once more where the reply cannot be read; why there is none, else nothing."""
+) -> tuple[list[Proposal], str]:
+    """Ask about one seed, and once more where the reply cannot be read; the proposals, or why there are none."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     config = model.config
 
@@ -327,19 +326,16 @@ async def _ask_one(
         if not worth(reply) and reply.strip() and not is_refusal(reply):
             again = ({"role": "assistant", "content": reply}, {"role": "user", "content": _AGAIN})
             reply = (await asker.ask(model, (*messages, *again), STEP, worth=worth)).text or ""
-    except CannotGenerate as problem:
-        return str(problem)
     except Halted:
-        return "stopped before it was asked"
-    except JudgingStopped as problem:
-        return str(problem)
+        return [], "stopped before it was asked"
+    except (CannotGenerate, JudgingStopped) as problem:
+        return [], str(problem)
     proposals = read_proposals(reply, request, seed, when)
     if proposals:
-        found(proposals)
-        return ""
+        return proposals, ""
     said = safe_line(reply.strip(), 120)
     what = "declined" if is_refusal(reply) else "wrote no items that can be read"
-    return f"{config.name} {what} for {seed.name}. It said: {said or 'nothing'}"
+    return [], f"{config.name} {what} for {seed.name}. It said: {said or 'nothing'}"
 
 
 def _new_run(request: ProposalRequest, name: str, writer: Writer) -> RunRow:

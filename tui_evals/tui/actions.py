@@ -411,7 +411,9 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("proposals", "drop", "D,delete", "drop", "Drop the proposal.", 2),
     Action("proposals", "edit", "i,e", "edit", "Edit the texts of the proposal.", 2),
-    Action("proposals", "keep_all", "A", "keep all", "Keep all proposals that are not duplicates.", 2),
+    Action(
+        "proposals", "keep_all", "A", "keep all", "Keep all that are not duplicates. Goes back when none is left.", 2
+    ),
     Action("proposals", "undo", "u", "undo", "Undo the last decision.", True),
     Action("proposals", "ask", "n", "more", "Ask for more items. Shows the cost first.", True),
     Action("proposals", "help", "question_mark,f1", "help", "Show these keys."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tui_evals.datasets.prompts import prompt_of
 from tui_evals.datasets.steps import insert_item
 from tui_evals.generate.asking import CannotGenerate
 from tui_evals.generate.proposals import (
+    MOST,
     Proposal,
     ProposalRequest,
     Seed,
@@ -60,19 +62,22 @@ KEPT = "proposals"
 """Under what the session keeps what is not decided, by the file of the dataset."""
 _REFUSALS = (CannotGenerate, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError, OSError)
 _SCRIPTED = " It is a script to try this out: add a target to .evals/config.toml (, opens the settings) for real items."
-_NO_RULES = "this dataset has no rules; `tui-evals generate PROMPT` makes a dataset with rules"
+_NO_RULES = "this dataset has no rules. 8 in the workbench makes a dataset with rules from a prompt file"
 _NO_FAILURES = "the last run of this dataset has no failed answers"
 _NO_ITEM = "go to an item first, or mark some: new items are written from them"
+_NAMED = 3
+"""Items that are named while they have no reply."""
 _PATIENCE = 15.0
 """Seconds in which a target that is unavailable has to come back, while a person waits."""
+_HARDER_WORDS = "harder variants"
 _HARDER = (
     "Write variants that are harder to answer right: rarer cases, more conditions, misleading details, or an "
     "unusual way of asking. They test the same ability."
 )
-
-
-def _count_problem(text: str) -> str | None:
-    return None if text.strip().isdigit() and 0 < int(text) <= 50 else "a number from 1 to 50"
+_COUNT = 5
+"""Items from each seed where the user types no other number."""
+_MANY_HARDER = re.compile(r"(\d{1,2})\s*([a-z ]*)")
+_NAMED_RULE = re.compile(r"\brule (\d+)\b", re.IGNORECASE)
 
 
 def _some_text(text: str) -> str | None:
@@ -107,7 +112,10 @@ class ProposalsScreen(FeatureScreen):
         self.decided: list[tuple[int, Proposal, int | None]] = []
         """What was decided here: its place in the queue, the proposal, and its place in the dataset if it was kept."""
         self._asking: Worker[None] | None = None
-        self._done = self._total = 0
+        self._seeds = 0
+        """From how many items they are asked."""
+        self._waiting: list[Seed] = []
+        """Those of them that have no reply yet."""
         self._before = self.spent
         """What was spent before the questions that are being asked."""
         self._since = 0.0
@@ -145,8 +153,8 @@ class ProposalsScreen(FeatureScreen):
         others = {file: one for file, one in self._all_kept().items() if file != self.file}
         self.desk.session.put(KEPT, {**others, self.file: kept} if self.queue else others)
 
-    def _found(self, proposals: list[Proposal], spent: float = 0.0) -> None:
-        self._done += 1
+    def _found(self, seed: Seed, proposals: list[Proposal], spent: float) -> None:
+        self._waiting.remove(seed)
         self.spent = self._before + spent
         self.queue += proposals
         self._changed()
@@ -224,7 +232,11 @@ class ProposalsScreen(FeatureScreen):
             rest = f"{counted(len(self.queue), 'proposal')} to decide"
         else:
             seconds = int(time.monotonic() - self._since)
-            rest = f"asking: {self._done} of {self._total} replies · {seconds} s · esc stops"
+            done, waiting = self._seeds - len(self._waiting), ", ".join(seed.name for seed in self._waiting[:_NAMED])
+            more = len(self._waiting) - _NAMED
+            names = f"{waiting} and {more} more" if more > 0 else waiting
+            rest = f"asking: {done} of {counted(self._seeds, 'item')} answered, waiting for {names} · {seconds} s"
+            rest += " · esc stops"
         for status in self.query(Status):
             status.rest(rest)
 
@@ -276,9 +288,13 @@ class ProposalsScreen(FeatureScreen):
         except CannotEdit as problem:
             self.tell(str(problem), "warn")
             return
-        left = f"; {counted(len(self.queue), 'duplicate')} left to decide" if self.queue else ""
         self._changed()
-        self.tell(f"{counted(len(keep), 'item')} kept{left}; u undoes one at a time")
+        kept = f"{counted(len(keep), 'item')} kept"
+        if self.queue or self._asking is not None:
+            self.tell(f"{kept}, {len(self.queue)} left to decide. u undoes one at a time")
+        else:
+            self.dismiss(None)
+            self.desk.tell(f"{kept}. u undoes one at a time, ctrl+s saves")
 
     def do_undo(self) -> None:
         number, proposal, place = self.decided[-1]
@@ -353,15 +369,15 @@ class ProposalsScreen(FeatureScreen):
             return False
         kind, value = chosen
         if kind == "failures":
-            self._before = self.spent
-            self._found(failures)
+            self.queue += failures
+            self._changed()
             self.tell(f"{counted(len(failures), 'failed item')} of the last run; nothing was asked")
             return True
         if kind == "harder failures":
             seeds = [proposal.seed for proposal in failures]
         if not seeds:
             raise ConfigurationError(_NO_ITEM)
-        count: int | None = None
+        count: int | None = _COUNT
         rule = ""
         if kind == "language":
             language = await self.app.push_screen_wait(Ask("in which language?", check=_some_text))
@@ -369,14 +385,14 @@ class ProposalsScreen(FeatureScreen):
             if language is None:
                 return False
         elif kind == "words":
-            instruction = value
+            instruction, count = value, None
+            named = _NAMED_RULE.search(value)
+            number = int(named[1]) - 1 if named else -1
+            rule = rules[number] if 0 <= number < len(rules) else ""
+        elif kind == "rule":
+            instruction, rule = "Write items that try to make the chatbot break the rule below.", rules[value]
         else:
-            number = await self.app.push_screen_wait(Ask("how many from each item?", "5", check=_count_problem))
-            if number is None:
-                return False
-            instruction, count = _HARDER, int(number)
-            if kind == "rule":
-                instruction, rule = "Write items that try to make the chatbot break the rule below.", rules[value]
+            instruction, count = _HARDER, value
         target = await self._target()
         if target is None:
             return False
@@ -390,7 +406,8 @@ class ProposalsScreen(FeatureScreen):
         if not await approve(self.app, missing, workspace.root):
             self.tell(NOT_AGREED, "warn")
             return False
-        self._done, self._total, self._since, self._problem = 0, len(seeds), time.monotonic(), ""
+        self._seeds, self._waiting = len(seeds), list(seeds)
+        self._since, self._problem = time.monotonic(), ""
         self._before = self.spent
         self._asking = self.run_worker(self._work(request), group="asking", name="asking", exit_on_error=False)
         self.draw()
@@ -402,7 +419,10 @@ class ProposalsScreen(FeatureScreen):
         price = await asyncio.to_thread(request.price, project)
         missing = await asyncio.to_thread(request.missing, project)
         scripted = _SCRIPTED if request.target.model == "demo" else ""
-        return f"Ask {request.target.name} for items from {_seeds_in_words(request.seeds)}: {price}.{scripted}", missing
+        items = "items" if request.count is None else counted(request.count, "item")
+        each = "each of " if len(request.seeds) > 1 else ""
+        seeds = f"{each}{_seeds_in_words(request.seeds)}"
+        return f"Ask {request.target.name} for {items} from {seeds}: {price}.{scripted}", missing
 
     async def _target(self) -> TargetConfig | None:
         """Which target writes: the only one, or the one chosen; the demo where none is configured."""
@@ -472,10 +492,10 @@ def _menu(seeds: Sequence[Seed], failures: Sequence[Proposal], rules: Sequence[s
     none, no_failures = "" if seeds else _NO_ITEM, "" if failures else _NO_FAILURES
     failed = counted(len(failures), "failed item")
     entries = [
-        Entry(("harder", None), "harder variants", of, why_not=none),
+        Entry(("harder", _COUNT), f"{_COUNT} {_HARDER_WORDS}", of, why_not=none),
         Entry(("language", None), "in another language", of, why_not=none),
         Entry(("failures", None), "the last run's failures as items", f"{failed}, no model", why_not=no_failures),
-        Entry(("harder failures", None), "harder variants of the failures", failed, why_not=no_failures),
+        Entry(("harder failures", _COUNT), f"{_COUNT} {_HARDER_WORDS} of the failures", failed, why_not=no_failures),
     ]
     for number, rule in enumerate(rules):
         about = safe_line(rule, 200)
@@ -484,9 +504,14 @@ def _menu(seeds: Sequence[Seed], failures: Sequence[Proposal], rules: Sequence[s
         entries.append(Entry(("rule", 0), "the inverse of a rule", why_not=_NO_RULES))
 
     def typed(text: str) -> Entry | None:
-        return Entry(("words", text.strip()), text.strip(), "in your words", why_not=none) if text.strip() else None
+        words = text.strip()
+        many = _MANY_HARDER.fullmatch(words)
+        if many and 0 < int(many[1]) <= MOST and _HARDER_WORDS.startswith(many[2]):
+            count = int(many[1])
+            return None if count == _COUNT else Entry(("harder", count), f"{count} {_HARDER_WORDS}", of, why_not=none)
+        return Entry(("words", words), words, "in your words", why_not=none) if words else None
 
-    intro = "Choose, or write what you want: ten about refunds, in Spanish."
+    intro = "Choose, or write what you want: a number, ten about refunds, in Spanish, three against rule 2."
     does, typing = "asks what it costs", "what you want"
     return Menu("propose items", entries, typed=typed, typing=typing, does=does, intro=intro)
 

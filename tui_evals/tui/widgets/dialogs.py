@@ -348,7 +348,8 @@ class Menu(Dialog[Any]):
     """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
 
     With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
-    What `typed` makes of the text in the line is last. What `does` says enter does; `intro` is read above
+    What `typed` makes of the text in the line is listed below the names that match it, and escape does not drop it
+    unsaid. What `does` says enter does; `intro` is read above
     the entries until something is typed. With `whole` all that is said about an entry is read in the list, and
     `intro` below the first group.
     """
@@ -359,7 +360,7 @@ class Menu(Dialog[Any]):
         Binding("pagedown", "page(1)", "page down", show=False, priority=True),
         Binding("pageup", "page(-1)", "page up", show=False, priority=True),
         Binding("enter", "take", "take", show=False, priority=True),
-        Binding("tab", "mark", "mark", show=False, priority=True),
+        Binding("tab", "tab", "mark or complete", show=False, priority=True),
     ]
 
     def __init__(
@@ -379,7 +380,7 @@ class Menu(Dialog[Any]):
         at: Hashable = None,
     ) -> None:
         """The cursor begins on the entry with the key `at`, else on the first."""
-        marking = "tab marks · " if several else ""
+        marking = "tab marks · " if several else "tab completes · " if typed else ""
         wanted = f"type to search, or {typing}" if typed else "type to search"
         super().__init__(title, f"{wanted} · {marking}enter {does} · esc leaves")
         self._entries = entries
@@ -390,6 +391,10 @@ class Menu(Dialog[Any]):
         self._marked = {entry.key for entry in entries if entry.marked}
         self._empty = empty
         self._typed = typed
+        self._own: Entry | None = None
+        """What was made of the text in the line."""
+        self._warned = False
+        """Whether it was said that leaving drops it."""
         self._intro = intro
         self._whole = whole
         self._says = says
@@ -411,9 +416,13 @@ class Menu(Dialog[Any]):
         names = [entry.name for entry in self._entries]
         found = ranked(event.value, names, self._texts, roughly=self._typed is None)
         self._shown = [self._entries[number] for number in (sorted(found) if self._whole else found)]
-        own = self._typed(event.value) if self._typed else None
+        own = self._own = self._typed(event.value) if self._typed else None
         if own is not None:
-            self._shown.append(own)
+            named = ranked(event.value, names, [""] * len(names), roughly=False)
+            self._shown.insert(len(found) if own.why_not else len(named), own)
+        if self._warned:
+            self._warned = False
+            self.say(self._help, wrong=False)
         self._lines.show(self._rows)
         self._lines.action_edge(-1)
 
@@ -428,7 +437,7 @@ class Menu(Dialog[Any]):
 
     def _rows(self, width: int) -> list[Row]:
         shown = self._shown if len(self._shown) <= _MOST else self._shown[:_MOST]
-        typed = len(shown[-1].name) if shown else 0  # what was typed is last, and may be the longest
+        typed = 0 if self._own is None else len(self._own.name)
         column = min(max(self._longest, typed) + 2, width // 2)
         intro = paragraph(self._intro, width) if self._intro and not self._words else []
         rows: list[Row] = [] if self._whole else [*intro]
@@ -477,11 +486,24 @@ class Menu(Dialog[Any]):
         """A screen on."""
         self._lines.action_page(way)
 
-    def action_mark(self) -> None:
-        """Mark or unmark the entry under the cursor."""
-        if self._several and self._lines.key is not None:
-            self._marked ^= {self._lines.key}
+    def action_tab(self) -> None:
+        """Mark or unmark the entry under the cursor, or complete the line to its name."""
+        entry = self._entry(self._lines.key)
+        if self._several and entry is not None:
+            self._marked ^= {entry.key}
             self._lines.show(self._rows)
+        elif entry is not None and safe_line(entry.name) == entry.name:
+            line = self.query_one(LineInput)
+            line.value = entry.name
+            line.cursor_position = len(entry.name)
+
+    def action_leave(self) -> None:
+        """Leave with nothing; a text that could be taken is dropped only by a second press."""
+        if self._own is None or self._warned:
+            self.dismiss(None)
+        else:
+            self._warned = True
+            self.say(f"“{self._own.name}” is not taken yet. enter takes the line under the cursor, esc again leaves.")
 
     def action_take(self) -> None:
         """Take the entry under the cursor, or those that are marked."""
