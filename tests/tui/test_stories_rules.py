@@ -3,13 +3,14 @@
 import json
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 
 import pytest
 
 from tests.tui.hostile import FORBIDDEN, STRANGE
 from tests.tui.ruled import INVERSE, RULES, add_verdicts, case_of, dataset, ruled_project
 from tests.tui.stored_runs import fresh
-from tests.tui.story import at_the_workbench
+from tests.tui.story import at_the_workbench, write
 from tui_evals.store.battles import activities
 from tui_evals.store.reader import Reader
 from tui_evals.tui.rules.screen import RegenerationForm, RulesScreen
@@ -357,6 +358,32 @@ async def test_a_prompt_file_becomes_a_dataset_with_rules_from_the_first_page(tm
         assert person.app.workspace.editing.document.file == tmp_path / "shop" / "shop.json"
         await at_the_rules(person)
         await person.sees("Rules of shop")
+
+
+async def test_what_one_workbench_generates_is_opened_and_listed_in_the_others(tmp_path):
+    (tmp_path / "shop.prompty").write_text("---\nname: shop\n---\nsystem:\nBe kind. Be short.\nuser:\n{{question}}\n")
+    async with AsyncExitStack() as stack:
+        person, idle = [await stack.enter_async_context(at_the_workbench(tmp_path)) for _ in range(2)]
+        write(tmp_path / "other.json", {"schemaVersion": "1.11.0", "items": [{"prompt": "hello"}]})
+        busy = await stack.enter_async_context(at_the_workbench(tmp_path, dataset="other.json"))
+        await person.press("8")
+        await person.sees("generate tests from which prompt?")
+        await person.press("enter")
+        await reading(person, RegenerationForm)
+        person.app.screen.values |= {"target": "demo"}
+        person.app.screen.values_changed()
+        await person.until(lambda: "calls, free" in screen_text(person))
+        await person.press("ctrl+s")
+        for one in (person, idle):
+            await one.until(lambda one=one: "shop.json is made: 7 shows its rules" in one.said(), 60)
+            assert one.app.workspace.editing.document.file == tmp_path / "shop" / "shop.json"
+        await busy.until(lambda: "shop.json is made; o opens it" in busy.said())
+        assert busy.app.workspace.editing.document.file.name == "other.json"
+        await busy.sees("shop/shop.json")  # among the other datasets of pane 1
+        await busy.press("o")
+        await busy.type("shop")
+        await busy.press("enter")
+        await busy.until(lambda: busy.app.workspace.editing.document.file.name == "shop.json")
 
 
 @pytest.mark.nightly

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from tui_evals.datasets.prompts import prompt_name
 from tui_evals.files import CannotSave, make_folder, write_atomically
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_bytes, read_text
@@ -269,6 +270,12 @@ class GenerationFolder:
         except OSError as problem:
             raise CannotSave(f"{file} cannot be put into {place}: {problem.strerror}") from None
         return place
+
+    @property
+    def dataset(self) -> Path:
+        """The dataset that a generation here writes, after its prompt; after the folder where none is recorded."""
+        prompt = self.record.get("prompt")
+        return self.path / f"{prompt_name(Path(prompt)) if isinstance(prompt, str) else self.path.name}.json"
 
     @property
     def record(self) -> Mapping[str, Any]:

@@ -1,10 +1,17 @@
-"""The commands that open the rules and generate a dataset with rules."""
+"""The commands that open the rules and generate a dataset with rules, and what is said once one is generated."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
 from tui_evals.datasets.paths import get_at
+from tui_evals.store.battles import ActivityRow, activities
+from tui_evals.store.database import StoreError
 from tui_evals.tui.desk import Command, Commands, Desk
-from tui_evals.tui.opening import why_none_open
+from tui_evals.tui.messages import StateChanged
+from tui_evals.tui.opening import enter_file, why_none_open
 
 _SCREEN = "rules"
 
@@ -24,6 +31,62 @@ async def generate(desk: Desk) -> None:
     from tui_evals.tui.rules.screen import generate_from_prompt
 
     await generate_from_prompt(desk)
+
+
+_LATEST = 20
+"""Generations that are looked at: more do not end between two looks."""
+
+
+class Generations:
+    """Says that a generation from a prompt is over, whichever process began it, and opens what it made."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._live: set[str] = set()
+        self._newest: int | None = None
+        """The latest generation of the last look; those before the first look are no news."""
+
+    def look(self) -> None:
+        """Look which generations ended since."""
+        with suppress(StoreError):  # the look at the runs says why the store cannot be read
+            rows = activities(self._desk.watching.reader, "generation", most=_LATEST)
+            newest = self._newest
+            over = [row for row in rows if not row.is_live]
+            ended = [row for row in over if row.key in self._live or (newest is not None and row.id > newest)]
+            self._live = {row.key for row in rows if row.is_live}
+            self._newest = max([newest or 0, *(row.id for row in rows)])
+            for row in ended:
+                if not _NO_DATASET & row.request.keys():
+                    name = "saying what was generated"
+                    self._desk.run_worker(_announce(self._desk, row), name, "generated", exit_on_error=False)
+
+
+_NO_DATASET = frozenset(("again", "invert", "until"))
+"""What a request has that makes a part again, which the rules follow, or ends before there is a dataset."""
+
+
+async def _announce(desk: Desk, row: ActivityRow) -> None:
+    """Say how a generation ended, and open its dataset where none is open and nothing is asked."""
+    # Imported when it is wanted, because it would hold up every first picture.
+    from tui_evals.generate.folder import GenerationFolder, UnreadableFile
+
+    try:
+        file = await asyncio.to_thread(lambda: GenerationFolder(Path(row.about)).dataset)
+    except UnreadableFile as problem:
+        desk.tell(str(problem), "error")
+        return
+    if row.control and row.status != "finished":
+        desk.tell(f"{file.name}: stopped. What was made is kept, and 8 continues", "warn")
+        return
+    if row.status != "finished":
+        desk.tell(f"{file.name} could not be made: {row.message or 'its process is gone'}", "error")
+        return
+    desk.workspace.look()
+    desk.post_message(StateChanged())
+    if desk.workspace.editing is None and not desk.writing and await enter_file(desk, file):
+        desk.tell(f"{file.name} is made: 7 shows its rules, r runs its tests")
+    else:
+        desk.tell(f"{file.name} is made; o opens it")
 
 
 def why_no_rules(desk: Desk) -> str | None:

@@ -199,7 +199,7 @@ async def _start_regeneration(screen: RulesView, remake: Regeneration, title: st
 
 
 async def generate_from_prompt(desk: Desk) -> None:
-    """Make a dataset of a prompt file by a process of its own, and open it where none is open."""
+    """Make a dataset of a prompt file by a process of its own, which `Generations` follows."""
     root = desk.workspace.root
     files = await asyncio.to_thread(prompt_files, root, OWN_SUFFIXES)
     entries = [Entry(file, os.path.relpath(file, root)) for file in files]
@@ -225,9 +225,8 @@ async def generate_from_prompt(desk: Desk) -> None:
         desk.tell(problem.reason if isinstance(problem, DetachFailed) else str(problem), "error")
         return
     if began is not None:
-        found, row_ = began
-        making = _until_made(desk, found.folder.path / f"{found.subject.name}.json", row_)
-        desk.run_worker(making, group="generating", name="generating from a prompt", exit_on_error=False)
+        name = f"{began[0].subject.name}.json"
+        desk.tell(f"generating {name}. It continues when you quit; 8 says how far it is and stops it")
 
 
 async def _stop_made(desk: Desk, prompt: Path) -> bool:
@@ -242,22 +241,6 @@ async def _stop_made(desk: Desk, prompt: Path) -> bool:
         await desk.writer.write(partial(order_activity, key=live.key, order="stop"))
         desk.tell("it ends once what is in flight has its answer")
     return True
-
-
-async def _until_made(desk: Desk, file: Path, begun: ActivityRow) -> None:
-    """Wait until a generation is over, and open what it made where no dataset is open."""
-    desk.tell(f"generating {file.name}. It continues when you quit; 8 says how far it is and stops it")
-    while begun.is_live:
-        await asyncio.sleep(_LOOK)
-        begun = await asyncio.to_thread(_read, desk.workspace.database, begun.key)
-    if begun.control and begun.status != "finished":
-        desk.tell(f"{file.name}: stopped. What was made is kept, and 8 continues", "warn")
-    elif begun.status != "finished":
-        desk.tell(f"{file.name} could not be made: {begun.message or 'its process is gone'}", "error")
-    elif desk.workspace.editing is None and await opening.enter_file(desk, file):
-        desk.tell(f"{file.name} is made: 7 shows its rules, r runs its tests")
-    else:
-        desk.tell(f"{file.name} is made; o opens it")
 
 
 async def _ask_and_start(

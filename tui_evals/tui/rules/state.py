@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from tui_evals.datasets.item_names import names_in_run
 from tui_evals.datasets.paths import CannotEdit, set_at
-from tui_evals.datasets.prompts import prompt_name
 from tui_evals.generate.folder import (
     RECORD,
     GenerationFolder,
@@ -256,7 +255,7 @@ def read_rule_files(file: Path) -> RuleFiles:
         target if isinstance(target, str) else None,
         _words([named for role, named in targets.items() if role != "rules"]),
         rules,
-        _cannot(file, record.get("prompt")),
+        _cannot(file, folder),
     )
 
 
@@ -266,14 +265,13 @@ def _words(named: Sequence[object]) -> tuple[str, ...]:
     return tuple(word for words in listed for word in words if isinstance(word, str))
 
 
-def _cannot(file: Path, prompt: object) -> str:
-    if not isinstance(prompt, str):
+def _cannot(file: Path, folder: GenerationFolder) -> str:
+    if not isinstance(folder.record.get("prompt"), str):
         return (
-            f"there is no {RECORD} next to {file.name}, so its prompt and models are unknown; "
-            "`tui-evals generate PROMPT` makes a collection whose rules can be generated again"
+            f"there is no {RECORD} next to {file.name}, so its prompt and models are unknown. "
+            "8 in the workbench makes a dataset whose rules can be generated again"
         )
-    written = f"{prompt_name(Path(prompt))}.json"
-    if file.name != written:
+    if file.name != (written := folder.dataset.name):
         return f"a generation in this folder writes {written}, and {file.name} is open: open that one (o) first"
     return ""
 
