@@ -226,3 +226,24 @@ def test_answers_to_one_item_are_one_proof(writer, reader):
     asyncio.run(answer_all())
     rates = [reader.totals(run.id).pass_rate for run in (once, often)]
     assert [rate.answers for rate in rates] == [10, 1000] and rates[0].interval == pytest.approx(rates[1].interval)
+
+
+async def test_what_a_commit_costs_does_not_grow_with_the_store(path, writer, reader):
+    run = writer.plan(new_run(), planned(4))
+    ids = [row.id for row in reader.window(run.id, 0, 4)]
+    statements = []
+    writer.flush()
+    writer._thread._connection.set_trace_callback(statements.append)
+    writer.running([ids[0]], 1.0)
+    for answer in ids:
+        writer.call(noted(answer, kind="target"), run.id)
+        await writer.answered(answer, said(), "answered")
+        await writer.scored(answer, 1, [judged()], "pass", 100.0)
+    writer.flush()
+    writer._thread._connection.set_trace_callback(None)
+    with contextlib.closing(connect(path)) as connection:
+        asked = [each for each in statements if each.lstrip().startswith(("SELECT", "INSERT", "UPDATE"))]
+        plans = {line[-1]: each for each in asked for line in connection.execute(f"EXPLAIN QUERY PLAN {each}")}
+    assert any("FROM calls" in each for each in asked)
+    read_whole = [line for line in plans if line.startswith("SCAN") and "json_each" not in line and "SCAN j " not in line]
+    assert read_whole == [], [plans[line] for line in read_whole]

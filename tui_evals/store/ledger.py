@@ -101,6 +101,8 @@ _CALLS = (
     "SELECT calls.run, ifnull(answers.prompt, -1), ifnull(answers.target, -1), ifnull(answers.category, ''), "
     f"{_listed(_OF_CALLS)} FROM calls LEFT JOIN answers ON answers.id = calls.answer WHERE"
 )
+_NEW_CALLS = f"{_CALLS.replace('FROM calls', 'FROM calls NOT INDEXED')} calls.id > ? GROUP BY 1, 2, 3, 4"
+"""The calls after one; by the index that the grouping suggests, SQLite would read those of all runs for it."""
 TABLES = (
     "CREATE TABLE ledger(run INTEGER NOT NULL, prompt INTEGER NOT NULL, target INTEGER NOT NULL, "
     "category TEXT NOT NULL, "
@@ -210,7 +212,7 @@ def following(connection: sqlite3.Connection, touched: Touched) -> Iterator[None
     for sign, counts in ((-1, before.counts), (1, after.counts)):
         _sum_up(changes, ((row[:4], (*row[4:], *_single_answers(row))) for row in counts), sign)
     if touched.calls:
-        noted = connection.execute(f"{_CALLS} calls.id > ? GROUP BY 1, 2, 3, 4", [last]).fetchall()
+        noted = connection.execute(_NEW_CALLS, [last]).fetchall()
         _sum_up(changes, ((row[:4], (*row[4:], *_NO_SUMS)) for row in noted), 1)
     if before.items:
         _change_items(connection, changes, before.items, after.items)
