@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.runs.conftest import Project, kill, until
+from tui_evals.store.writer import Writer
 
 CONCURRENCY = 10
 
@@ -68,6 +69,24 @@ def test_nothing_that_was_answered_and_committed_is_asked_again(project):
 
 
 @pytest.mark.nightly
+def test_a_verdict_that_needs_nothing_else_is_in_the_commit_of_its_answer(project, monkeypatch):
+    scored: list[int] = []
+
+    async def count(writer, answer, *verdict, real=Writer.scored):
+        scored.append(answer)
+        await real(writer, answer, *verdict)
+
+    monkeypatch.setattr(Writer, "scored", count)
+    project.configure(concurrency=4)
+    project.dataset(9)
+    project.do("run", "data.json", "--target", "main")
+    together = project.table()
+    assert scored == [] and {row[2] for row in together} == {"pass"}
+    project.dataset(9, default_evaluators={"Includes": {}, "JavaScript": {"code": "true"}})
+    project.do("run", "data.json", "--target", "main", "--trust")
+    assert len(scored) == 9 and {row[2] for row in project.table()} == {"pass"}
+
+
 def test_a_tenth_429_and_a_tenth_500_lose_nothing(project):
     project.server.behave(shares={"429": 0.1, "500": 0.1}, retry_after=0.05)
     project.configure(concurrency=20)

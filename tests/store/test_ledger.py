@@ -245,5 +245,7 @@ async def test_what_a_commit_costs_does_not_grow_with_the_store(path, writer, re
         asked = [each for each in statements if each.lstrip().startswith(("SELECT", "INSERT", "UPDATE"))]
         plans = {line[-1]: each for each in asked for line in connection.execute(f"EXPLAIN QUERY PLAN {each}")}
     assert any("FROM calls" in each for each in asked)
-    read_whole = [line for line in plans if line.startswith("SCAN") and "json_each" not in line and "SCAN j " not in line]
+    read_whole = [
+        line for line in plans if line.startswith("SCAN") and "json_each" not in line and "SCAN j " not in line
+    ]
     assert read_whole == [], [plans[line] for line in read_whole]

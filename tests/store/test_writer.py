@@ -112,14 +112,18 @@ async def test_what_is_at_hand_is_stored_with_its_verdict_in_one_change(writer, 
     assert reader.seq() == before + 3
 
 
-async def test_what_is_at_hand_judges_an_answer_that_was_there_already_and_leaves_its_text(writer, reader):
-    run = writer.plan(new_run(), cells(1))
-    (answer,) = reader.ids(run.id)
+async def test_an_answer_that_was_there_already_takes_no_verdict_of_a_later_one(writer, reader):
+    run = writer.plan(new_run(), cells(2))
+    answer, other = reader.ids(run.id)
     await writer.answered(answer, said("the first"), "answered")
-    await writer.settled(1, [Settled(answer, said("a later one"), [judged()], "pass", 100.0)])
+    later = Settled(answer, said("a later one"), [judged()], "pass", 100.0)
+    assert not await writer.settled_one(1, later, None)
+    assert await writer.settled_one(1, replace(later, answer=other), CacheKey("k", "1", "demo"))
+    await writer.settled(1, [later])
     detail = reader.detail(answer)
-    assert (detail.answer.text, detail.row.status, detail.row.score) == ("the first", "pass", 100.0)
-    assert [record.key for record in detail.scores[1]] == ["Match"]
+    assert (detail.answer.text, detail.row.status, detail.row.score) == ("the first", "answered", None)
+    assert detail.scores == {} and reader.cache_get("k").answer.text == "a later one"
+    assert reader.detail(other).row.status == "pass"
 
 
 async def test_a_batch_commits_as_one_and_wakes_the_loop_once(path, writer, reader, monkeypatch):

@@ -28,7 +28,7 @@ from tui_evals.runs.executors.local import GivenExecutor, LocalExecutor, asks_no
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Plan
 from tui_evals.runs.prompting import PromptUnderTest, messages_of_answer, opening_of, question_of
-from tui_evals.runs.scoring import JudgeQuestions, evidence_for, questions, recorded
+from tui_evals.runs.scoring import Judgement, JudgeQuestions, evidence_for, questions, recorded
 from tui_evals.runs.scoring_passes import KeptScores
 from tui_evals.runs.status import Status
 from tui_evals.store.database import StoreError
@@ -229,7 +229,9 @@ class Engine:
             return self._elsewhere(self)
         if asks_nobody(self._plan, self._targets):
             return nullcontext(GivenExecutor(self._plan, self._targets, self))
-        return nullcontext(LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache))
+        # Verdicts of a pass under way are kept apart from the answers.
+        settle = None if self._run.staged_pass else self.answered
+        return nullcontext(LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache, settle))
 
     def stop(self) -> None:
         """Start nothing new; what is in flight is let finish, and what waits is not."""
@@ -390,7 +392,8 @@ class Engine:
 
     async def may_start(self) -> bool:
         """Wait while the run is paused; False when it is stopping."""
-        await self._unpaused.wait()
+        if not self._unpaused.is_set():
+            await self._unpaused.wait()
         return not self._stop
 
     async def may_begin(self, answer: int) -> bool:
@@ -401,8 +404,15 @@ class Engine:
         """Show that a question has been put."""
         self._writer.running([answer], time.time())
 
-    async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
-        """Commit an answer, and its place in the cache with it."""
+    async def answered(
+        self,
+        answer: int,
+        record: AnswerRecord,
+        cache_key: str | None,
+        target: str,
+        judged: Judgement | None = None,
+    ) -> bool:
+        """Commit an answer, and with it its place in the cache, and what judged it where that is at hand."""
         if record.text is None:
             self._demand_same_package()
         cache = (
@@ -410,6 +420,9 @@ class Engine:
             if cache_key is not None and self._use_cache
             else None
         )
+        if judged is not None:
+            one = Settled(answer, record, judged.records, judged.status, judged.score)
+            return await self._writer.settled_one(self._pass, one, cache)
         return await self._writer.answered(answer, record, "error" if record.text is None else "answered", cache=cache)
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:

@@ -101,7 +101,6 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     }
     outcomes: list[bool] = []
     first: list[Answered] = []
-    only_scored: list[Scored] = []
     for row in rows:
         outcomes.append(row.answer in unanswered)
         if row.answer in unanswered:
@@ -109,8 +108,6 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
             first.append(row)
         else:
             _log.info("answer %d was there already; the later one is dropped", row.answer)
-            if row.scored:
-                only_scored.append(row.scored)
     seq, body = take_seq(connection, len(first)), _add_bodies(connection, [row.body for row in first])
     connection.executemany(
         "UPDATE answers SET status = ?, input_tokens = ?, output_tokens = ?, cost = ?, latency_ms = ?, attempts = ?, "
@@ -123,8 +120,6 @@ def answered(connection: sqlite3.Connection, rows: Sequence[Answered]) -> list[b
     )
     _add_scores(connection, [row.scored for row in first if row.scored])
     _add_cached(connection, [(row.cache, body + n, row.now) for n, row in enumerate(first) if row.cache])
-    if only_scored:
-        scored(connection, only_scored)
     return outcomes
 
 

@@ -273,19 +273,23 @@ class Writer:
 
     async def settled(self, number: int, page: Sequence[Settled]) -> None:
         """Commit answers that are at hand with what a scoring pass made of them, many in one transaction."""
-        rows: list[tuple[results.Kind, Any]] = []
-        for one in page:
-            scored = None
-            if one.scores is not None:
-                values = tuple(map(self._score, one.scores))
-                scored = results.Scored(one.answer, number, values, one.status, one.score)
-            if one.record is not None:
-                unjudged = "error" if one.record.text is None else "answered"
-                row = self._answered(one.answer, one.record, scored.status if scored else unjudged, None, scored)
-                rows.append((results.answered, row))
-            elif scored is not None:
-                rows.append((results.scored, scored))
-        await self._thread.wait_for_all(rows)
+        await self._thread.wait_for_all([self._settled(number, one, None) for one in page])
+
+    async def settled_one(self, number: int, one: Settled, cache: CacheKey | None) -> bool:
+        """Commit an answer with what a scoring pass made of it, as `answered` does."""
+        first: bool = await self._thread.wait(*self._settled(number, one, cache))
+        return first
+
+    def _settled(self, number: int, one: Settled, cache: CacheKey | None) -> tuple[results.Kind, Any]:
+        scored = None
+        if one.scores is not None:
+            values = tuple(map(self._score, one.scores))
+            scored = results.Scored(one.answer, number, values, one.status, one.score)
+        if one.record is None:
+            return results.scored, scored
+        unjudged = "error" if one.record.text is None else "answered"
+        status = scored.status if scored else unjudged
+        return results.answered, self._answered(one.answer, one.record, status, cache, scored)
 
     async def group_scored(self, run: int, number: int, item: int, turn: int, record: ScoreRecord) -> None:
         """Commit one record for all answers to a turn of an item."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from inspect import iscoroutinefunction
 from itertools import chain, islice
@@ -13,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from tui_evals.datasets.model import Dataset, Item, SimulatedUser
-from tui_evals.evaluators.base import Ask
+from tui_evals.evaluators.base import Ask, Evaluator
 from tui_evals.light_records import dataclass
 from tui_evals.runs.asking import ConversationKeys, PricedTarget, TimedReply, current_answer
 from tui_evals.runs.availability import Unavailable
@@ -21,7 +20,7 @@ from tui_evals.runs.executors import Cell, PageSink, Sink, Stopped, WaitCut
 from tui_evals.runs.judges import Judges
 from tui_evals.runs.plan import Assigned, Plan
 from tui_evals.runs.prompting import Chat, chat_up_to, messages_of_answer, opening_of, question_of
-from tui_evals.runs.scoring import JudgeQuestions, evidence_for, judge, questions
+from tui_evals.runs.scoring import Judgement, JudgeQuestions, evidence_for, judge, questions
 from tui_evals.runs.tool_loop import ToolLoop, converse
 from tui_evals.runs.tools import TurnTools, tools_of_turn
 from tui_evals.store.records import MESSAGES_BEFORE, AnswerRecord, Settled
@@ -36,20 +35,51 @@ _SHOW_RUNNING_AFTER = 0.2
 """Seconds a call may take before it is shown as running; a row that is final sooner need not be written twice."""
 
 
-class _InFlight:
-    """An attempt that is out: it is shown as running once it takes a while."""
+class _Attempts:
+    """The attempts that are out: each is shown as running once it takes a while."""
 
-    __slots__ = ("_answer", "_mark", "_sink")
-
-    def __init__(self, sink: Sink, answer: int) -> None:
+    def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._answer = answer
+        self._due: dict[_InFlight, float] = {}
+        """When each of them is to be shown, the first of them first."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, attempt: _InFlight) -> None:
+        """Take in an attempt that goes out now."""
+        loop = asyncio.get_running_loop()
+        self._due[attempt] = due = loop.time() + _SHOW_RUNNING_AFTER
+        if self._timer is None:
+            self._timer = loop.call_at(due, self._look)
+
+    def remove(self, attempt: _InFlight) -> None:
+        """Forget an attempt that is over."""
+        self._due.pop(attempt, None)
+
+    def _look(self) -> None:
+        loop, self._timer = asyncio.get_running_loop(), None
+        while self._due:
+            attempt, due = next(iter(self._due.items()))
+            if due > loop.time():
+                self._timer = loop.call_at(due, self._look)
+                return
+            del self._due[attempt]
+            self._sink.running(attempt.answer)
+
+
+class _InFlight:
+    """Keeps the attempts at an answer among those that are out."""
+
+    __slots__ = ("_attempts", "answer")
+
+    def __init__(self, attempts: _Attempts, answer: int) -> None:
+        self._attempts = attempts
+        self.answer = answer
 
     def __enter__(self) -> None:
-        self._mark = asyncio.get_running_loop().call_later(_SHOW_RUNNING_AFTER, self._sink.running, self._answer)
+        self._attempts.add(self)
 
     def __exit__(self, *_: object) -> None:
-        self._mark.cancel()
+        self._attempts.remove(self)
 
 
 @dataclass(slots=True)
@@ -89,6 +119,19 @@ class SharedEvaluators:
         return self._by_mark[mark]
 
 
+def _judges_at_once(kind: type[Evaluator]) -> bool:
+    """Whether evaluators of a kind judge each answer alone, by code of ours that waits for nothing."""
+    is_alone = kind.scope == "answer" and not (kind.groups or kind.judged or kind.batched)
+    return is_alone and _asks_nobody(kind) and kind.__module__.startswith("tui_evals.")
+
+
+def _asks_nobody(kind: type[Evaluator]) -> bool:
+    """Whether evaluators of a kind ask no judge and wait for no process."""
+    return not (kind.may_ask or kind.may_embed or (iscoroutinefunction(kind.score) and not kind.batched))
+
+
+Settle = Callable[[int, AnswerRecord, str | None, str, Judgement], Awaitable[bool]]
+"""Commits an answer as `Sink.answered` does, and its verdict with it."""
 SKIPPED = "turnSkipped", "Turn not attempted: preceding turn failed"
 """What the record of a turn says that was not asked because the turn before has no answer."""
 
@@ -97,13 +140,22 @@ class LocalExecutor:
     """Asks and judges with asyncio; the turns of a conversation follow each other, conversations overlap."""
 
     def __init__(
-        self, plan: Plan, targets: Sequence[PricedTarget], judges: Judges, sink: Sink, use_cache: bool
+        self,
+        plan: Plan,
+        targets: Sequence[PricedTarget],
+        judges: Judges,
+        sink: Sink,
+        use_cache: bool,
+        settle: Settle | None = None,
     ) -> None:
         self._plan = plan
         self._targets = targets
         self._judges = judges
         self._sink = sink
         self._use_cache = use_cache
+        kinds = map(plan.registry.find, plan.evaluators_used())
+        self._settle = settle if all(map(_judges_at_once, kinds)) else None
+        self._attempts = _Attempts(sink)
         self._evaluators = SharedEvaluators(plan, judges.ask_of)
         self._reason: BaseException | None = None
         """Why nothing new may begin."""
@@ -126,34 +178,30 @@ class LocalExecutor:
             raise self._reason
 
     async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
-        """Start a cell whenever there is room; what has started is let finish, unless this is cancelled."""
+        """Hold several conversations at a time; what has begun is let finish, unless this is cancelled."""
         priced = self._targets[target]
-        room = asyncio.Semaphore(_CONVERSATIONS_PER_CALL * priced.config.concurrency)
-        tasks: set[asyncio.Task[None]] = set()
-
-        def ended(task: asyncio.Task[None]) -> None:
-            tasks.discard(task)
-            room.release()
-            if not task.cancelled() and (reason := task.exception()) is not None:
-                self._reason = self._reason or reason
-                self._halt()
-
+        ahead = 1 if self._settle is not None else _CONVERSATIONS_PER_CALL
+        most = ahead * priced.config.concurrency
+        tasks = {asyncio.create_task(self._hold_all(priced, chain((cell,), cells))) for cell in islice(cells, most)}
         try:
-            for cell in cells:
-                await room.acquire()
-                if self._reason is not None or priced.is_closed or not await self._sink.may_start():
-                    room.release()
-                    break
-                task = asyncio.create_task(self._hold(cell))
-                tasks.add(task)
-                task.add_done_callback(ended)
-            while tasks:
+            if tasks:
                 await asyncio.wait(tasks)
         except asyncio.CancelledError:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
+
+    async def _hold_all(self, priced: PricedTarget, cells: Iterator[Cell]) -> None:
+        """Hold one conversation after the other while there are some that no other task has taken."""
+        try:
+            for cell in cells:
+                if self._reason is not None or priced.is_closed or not await self._sink.may_start():
+                    return
+                await self._hold(cell)
+        except Exception as reason:
+            self._reason = self._reason or reason
+            self._halt()
 
     def _halt(self) -> None:
         """What waits for its next attempt is given up, because the run ends."""
@@ -163,15 +211,16 @@ class LocalExecutor:
 
     async def _hold(self, cell: Cell) -> None:
         """Hold one conversation, as far as it goes before the run is stopped or its target cannot be asked."""
-        with suppress(WaitCut):
-            try:
-                await self._converse(cell)
-            except Unavailable:
-                self._sink.left_open(cell.answers)
+        try:
+            await self._converse(cell)
+        except WaitCut:
+            pass  # the run is stopped
+        except Unavailable:
+            self._sink.left_open(cell.answers)
 
     async def _converse(self, cell: Cell) -> None:
         """Ask, commit, judge, commit, turn after turn."""
-        opening, prompt = self._opening(cell), self._plan.asked_prompts[cell.prompt]
+        opening = self._opening(cell)
         messages = list(opening) if isinstance(opening, tuple) else []
         so_far, begun = _Conversation(), False
         for turn, (answer, unit) in enumerate(zip(cell.answers, cell.item.units, strict=False)):
@@ -179,30 +228,47 @@ class LocalExecutor:
             record = cell.known.get(turn)
             messages += question_of(unit) if turn else ()
             chat = opening if isinstance(opening, TemplateError) else tuple(messages)
+            is_judged = turn in cell.final
             if record is None:
                 async with self._targets[cell.target].room.flight:
                     if not begun and not await self._sink.may_begin(answer):
                         return
                     begun = True
                     record, key = await self._answer(cell, turn, chat, so_far)
-                    first = await self._sink.answered(answer, record, key, self._targets[cell.target].config.name)
+                    first, is_judged = await self._commit(cell, turn, chat, record, key)
                 if not first:
                     return
             if record.text is None:
                 so_far.failed = True
                 continue
-            if turn not in cell.final:
-                evidence = evidence_for(self._plan, cell.item, turn, prompt, demand_chat(chat), record)
-                questions.set(JudgeQuestions(f"answer {answer}", again=turn in cell.known))
-                said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
+            if not is_judged:
                 try:
-                    judged = await judge(evaluators, evidence, self._plan, cell.item, turn, said)
+                    judged = await self._judge(cell, turn, chat, record)
                 except Unavailable:  # it is judged once the judge can be asked, and the conversation continues
                     self._sink.left_open((answer,))
                 else:
                     await self._sink.scored(answer, judged.records, judged.status, judged.score)
             so_far.go_on(record, len(messages))
             messages += messages_of_answer(record)
+
+    async def _commit(
+        self, cell: Cell, turn: int, chat: Chat | TemplateError, record: AnswerRecord, key: str | None
+    ) -> tuple[bool, bool]:
+        """Commit an answer, and its verdict with it where that is at hand: whether it is the first, and is judged."""
+        answer, target = cell.answers[turn], self._targets[cell.target].config.name
+        if self._settle is not None and record.text is not None:
+            judged = await self._judge(cell, turn, chat, record)
+            if not any(one.result == "error" for one in judged.records):  # why it is one may stop the run
+                return await self._settle(answer, record, key, target, judged), True
+        return await self._sink.answered(answer, record, key, target), False
+
+    async def _judge(self, cell: Cell, turn: int, chat: Chat | TemplateError, record: AnswerRecord) -> Judgement:
+        """What the evaluators of a turn make of its answer."""
+        prompt = self._plan.asked_prompts[cell.prompt]
+        evidence = evidence_for(self._plan, cell.item, turn, prompt, demand_chat(chat), record)
+        questions.set(JudgeQuestions(f"answer {cell.answers[turn]}", again=turn in cell.known))
+        said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
+        return await judge(evaluators, evidence, self._plan, cell.item, turn, said)
 
     def _opening(self, cell: Cell) -> Chat | TemplateError:
         try:
@@ -241,7 +307,7 @@ class LocalExecutor:
         if so_far.is_cached:  # the cache was cleared since: the session is another conversation's, and ends here
             key, request = None, replace(request, session=None)
         try:
-            timed = await priced.ask(request, self._sink, _InFlight(self._sink, cell.answers[turn]))
+            timed = await priced.ask(request, self._sink, _InFlight(self._attempts, cell.answers[turn]))
         except TargetError as problem:
             return unanswered_record(problem, sent), None
         # Filters change, and what one withheld is asked for anew.
@@ -255,7 +321,7 @@ class LocalExecutor:
         priced, answer = self._targets[cell.target], cell.answers[turn]
 
         async def ask(request: Request) -> AnswerRecord:
-            return answer_record(await priced.ask(request, self._sink, _InFlight(self._sink, answer)), {})
+            return answer_record(await priced.ask(request, self._sink, _InFlight(self._attempts, answer)), {})
 
         caches = may_be_cached and self._caches(priced)
         return await ToolLoop(priced, tools, ask, self._sink, f"{answer}{part}", caches=caches).answer(request)
@@ -400,9 +466,8 @@ def asks_nobody(plan: Plan, targets: Sequence[PricedTarget]) -> bool:
         return False
     if plan.judges_needed or plan.dataset.tool_results:
         return False
-    for kind in map(plan.registry.find, plan.evaluators_used()):
-        if kind.may_ask or kind.may_embed or (iscoroutinefunction(kind.score) and not kind.batched):
-            return False
+    if not all(_asks_nobody(plan.registry.find(name)) for name in plan.evaluators_used()):
+        return False
     return not any(item.tool_results or any(unit.attachments for unit in item.units) for _, item in plan.asked_items)
 
 
