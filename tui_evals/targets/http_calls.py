@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Literal
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
@@ -14,6 +16,8 @@ from yarl import URL
 from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetError, references_in, replace_references
 from tui_evals.targets.failures import Failures
 
+_KNOWN = tuple(map(int, aiohttp.__version__.split(".")[:2])) <= (3, 14)
+"""Whether the connections of the installed aiohttp are known; of a later one only its public calls are used."""
 _PORTS = {"http": 80, "https": 443}
 _PATIENCE = 3.0
 """Seconds a server may take to accept a connection: a lost packet is sent again after one and after three."""
@@ -74,6 +78,105 @@ def new_pool(config: TargetConfig, url: URL, environment: Mapping[str, str]) -> 
     )
 
 
+class Posts:
+    """Posts bodies to one address over connections of its own.
+
+    A session of aiohttp makes a request, its headers and a timer anew for each call, which is half of what a call
+    costs. Here all that calls have in common is made once, and goes out over the connections of the session.
+    """
+
+    def __init__(self, config: TargetConfig, url: URL, environment: Mapping[str, str]) -> None:
+        self._session = new_pool(config, url, environment)
+        self._url = url
+        self._is_prepared = _KNOWN and proxy_of(url, environment) is None
+        self._headers: Mapping[str, str] = {}
+        self._request: aiohttp.ClientRequest | None = None
+        self._head = b""
+
+    def post(self, data: bytes, headers: Mapping[str, str]) -> AbstractAsyncContextManager[Response]:
+        """Post a body; the answer is there as soon as its headers are."""
+        if not self._is_prepared:
+            return self._session.post(self._url, data=data, headers=headers, allow_redirects=False)
+        if self._request is None or headers != self._headers:
+            self._request, self._headers = self._prepare(headers), headers
+        connector = self._session.connector
+        assert connector is not None
+        return _Exchange(connector, self._request, b"%s%d\r\n\r\n%s" % (self._head, len(data), data))
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._session.close()
+
+    def _prepare(self, headers: Mapping[str, str]) -> aiohttp.ClientRequest:
+        """The request that all calls with these headers are, up to the length of their body."""
+        request = aiohttp.ClientRequest(
+            "POST", self._url, headers=headers, loop=asyncio.get_running_loop(), session=self._session
+        )
+        named = [(name, value) for name, value in request.headers.items() if name.lower() != "content-length"]
+        lines = [f"POST {self._url.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in named)]
+        if any(character in line for line in lines for character in "\r\n\0"):
+            raise ValueError("a header holds the end of a line, which no header can")
+        self._head = "\r\n".join([*lines, "Content-Length: "]).encode()
+        return request
+
+
+class _Exchange:
+    """One request that is written whole, and its answer, on a connection that is free again after both."""
+
+    __slots__ = ("_connection", "_connector", "_data", "_request", "content", "headers", "status")
+
+    def __init__(self, connector: aiohttp.BaseConnector, request: aiohttp.ClientRequest, data: bytes) -> None:
+        self._connector = connector
+        self._request = request
+        self._data = data
+
+    async def __aenter__(self) -> _Exchange:
+        self._connection = await self._connector.connect(self._request, [], _UNTIMED)
+        protocol, transport = self._connection.protocol, self._connection.transport
+        try:
+            if protocol is None or transport is None or transport.is_closing():
+                raise aiohttp.ServerDisconnectedError
+            protocol.set_response_params(read_until_eof=True)
+            transport.write(self._data)
+            message, self.content = await protocol.read()
+            while 100 <= message.code < 200:
+                message, self.content = await protocol.read()
+        except aiohttp.http.HttpProcessingError as problem:
+            self._connection.close()
+            raise aiohttp.ClientPayloadError(problem.message) from problem
+        except BaseException:
+            self._connection.close()
+            raise
+        self.status, self.headers = message.code, message.headers
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        transport = self._connection.transport
+        is_sent = transport is not None and not transport.get_write_buffer_size()
+        if is_sent and self.content.is_eof() and self.content.exception() is None:
+            self._connection.release()
+        else:
+            self._connection.close()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server did not refuse."""
+        return self.status < 400
+
+    @property
+    def content_type(self) -> str:
+        """What the body says it is."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    def close(self) -> None:
+        """Read no more of it."""
+        self._connection.close()
+
+
+Response = aiohttp.ClientResponse | _Exchange
+_UNTIMED = aiohttp.ClientTimeout()
+
+
 def variables_in(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, str]:
     """The values of the variables that the headers name; ConfigurationError where one is not set."""
     if not config.headers:
@@ -102,7 +205,7 @@ def with_headers(usual: Mapping[str, str], own: Mapping[str, str]) -> dict[str, 
 
 
 async def read_body(
-    response: aiohttp.ClientResponse,
+    response: Response,
     limit: int,
     failures: Failures,
     seen: Callable[[bytes], None] | None = None,

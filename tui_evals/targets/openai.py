@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -28,10 +29,11 @@ from tui_evals.targets.chat import (
 )
 from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, MODEL, Failures, Settings, StatedError, stated_status
 from tui_evals.targets.http_calls import (
+    Posts,
+    Response,
     StreamReader,
     connection_error,
     missing_key,
-    new_pool,
     plain_headers,
     proxy_of,
     read_body,
@@ -96,6 +98,8 @@ _EMBEDDINGS = _Protocol(
 class OpenAI:
     """A model behind an OpenAI-compatible endpoint."""
 
+    keeps_time = True
+
     def __init__(self, config: TargetConfig, environment: Mapping[str, str]) -> None:
         demand_reference(config)
         provider, slash, model = config.model.partition("/")
@@ -115,7 +119,7 @@ class OpenAI:
         self._url = (self._base / self._protocol.path).with_query(self._base.query)
         self.url = str(self._url.with_query(None))
         self._where = self._url.host_port_subcomponent or ""
-        self._session: aiohttp.ClientSession | None = None
+        self._posts: Posts | None = None
         self._fitting = Fitting(config)
         self._thinks = traits_of(config).thinks
 
@@ -154,7 +158,7 @@ class OpenAI:
         clock = _FirstPiece(self._protocol) if self._config.stream else None
         data = json_line(asked if clock is None else {**asked, **self._protocol.streaming})
         try:
-            async with self._pool().post(self._url, data=data, headers=headers, allow_redirects=False) as response:
+            async with asyncio.timeout(self._config.timeout), self._pool().post(data, headers) as response:
                 limit = MAX_BODY if response.ok else MAX_ERROR_BODY
                 body = await read_body(response, limit, failures, clock.see if clock is not None else None)
         except TimeoutError:
@@ -168,7 +172,7 @@ class OpenAI:
         reply = self._parsed(response, body, failures)
         return reply if clock is None else replace(reply, first_token_seconds=clock.seconds)
 
-    def _parsed(self, response: aiohttp.ClientResponse, body: bytes | None, failures: Failures) -> Reply:
+    def _parsed(self, response: Response, body: bytes | None, failures: Failures) -> Reply:
         if body is None:
             raise failures.too_long()
         if not 200 <= response.status < 300:
@@ -189,9 +193,9 @@ class OpenAI:
 
     async def close(self) -> None:
         """Give the connections back."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._posts is not None:
+            await self._posts.close()
+            self._posts = None
 
     def _base_url(self) -> URL:
         config, variables = self._config, self._provider.variables
@@ -235,10 +239,10 @@ class OpenAI:
         variables_in(self._config, self._environment)
         return str(self._base) if proxy_of(self._url, self._environment) is None else None
 
-    def _pool(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = new_pool(self._config, self._url, self._environment)
-        return self._session
+    def _pool(self) -> Posts:
+        if self._posts is None:
+            self._posts = Posts(self._config, self._url, self._environment)
+        return self._posts
 
 
 class _FirstPiece:
