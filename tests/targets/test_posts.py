@@ -125,7 +125,6 @@ async def test_what_is_no_answer_is_one_sentence_and_its_connection_is_left(repl
         assert len(served.connections) == 2
 
 
-@pytest.mark.usefixtures("either_way")
 async def test_a_refusal_before_all_is_sent_is_told_and_the_rest_goes_nowhere():
     refusal = whole(b'{"error": {"message": "too long"}}', status="413 Too Large")
     async with asked(refusal, whole(), read_body=False) as (served, target):
@@ -136,7 +135,6 @@ async def test_a_refusal_before_all_is_sent_is_told_and_the_rest_goes_nowhere():
         assert len(served.connections) == 2
 
 
-@pytest.mark.usefixtures("either_way")
 async def test_a_key_of_two_lines_is_no_header():
     async with asked(whole(), environment={"KEY": "sk-own\r\nX-Other: 1"}.items()) as (served, target):
         with pytest.raises(ValueError, match="header"):
