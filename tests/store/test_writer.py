@@ -483,3 +483,20 @@ async def test_a_crowd_at_the_door_is_let_in_bit_by_bit_and_nobody_is_forgotten(
         done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
         assert all(outcome is True for number, outcome in enumerate(done) if number % 3 != 1)
         assert reader.totals(run.id).pending <= len(gone)
+
+
+async def test_the_note_of_a_call_shares_the_next_commit_and_does_not_wait_long_for_it(writer, reader, monkeypatch):
+    run = writer.plan(new_run(), cells(1))
+    (row,) = reader.window(run.id, 0, 1)
+    call = CallRecord(answer=row.id, kind="target", target="demo", attempt=1, started=0.0, latency_ms=1.0)
+    writer.be_patient(lambda trouble: None)
+    batches = []
+    real = writer._thread._transaction
+    monkeypatch.setattr(writer._thread, "_transaction", lambda batch: batches.append(len(batch)) or real(batch))
+    writer.call(call, run.id)
+    assert await writer.answered(row.id, said(), "answered")
+    assert batches == [2]
+    writer.call(call, run.id)  # of a call that failed there is no answer
+    async with asyncio.timeout(60):
+        while len(list(reader.calls(run.id))) < 2:
+            await asyncio.sleep(0.01)

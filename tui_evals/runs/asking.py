@@ -68,18 +68,21 @@ class ConversationKeys:
 
     def __init__(self) -> None:
         self._known = 0
-        self._hash = hashlib.sha256(b'{"messages": [')
+        self._read: Any = None
+        """The hash of the messages that are known."""
 
     def key(self, identity: Mapping[str, Any], request: Request) -> str:
         """The key of the answer to a request, whose messages begin with those of the request before."""
+        if self._read is None:  # not before, for a run without the cache needs none
+            self._read = hashlib.sha256(b'{"messages": [')
         for message in request.messages[self._known :]:
-            self._hash.update(f"{', ' if self._known else ''}{json.dumps(dict(message), sort_keys=True)}".encode())
+            self._read.update(f"{', ' if self._known else ''}{json.dumps(dict(message), sort_keys=True)}".encode())
             self._known += 1
         # As JSON the recipe begins with its messages, for its keys are sorted.
         rest = json.dumps(recipe(identity, replace(request, messages=())), sort_keys=True)
-        whole = self._hash.copy()
+        whole = self._read.copy()
         whole.update(rest.removeprefix('{"messages": [').encode())
-        return whole.hexdigest()
+        return str(whole.hexdigest())
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
@@ -214,10 +217,11 @@ class _Account:
 
     async def reserve(self) -> None:
         """Set money aside for an attempt; Stopped when there is none left."""
-        budget = self._priced.budget
-        cost = self._bound() if budget.most is not None else 0.0
+        budget, cost = self._priced.budget, 0.0
         try:
-            await budget.reserve(cost)
+            if budget.most is not None:
+                cost = self._bound()
+                await budget.reserve(cost)
         except BudgetSpent as spent:
             raise Stopped(f"the budget is spent: {spent}", "budget") from None
         except StoreError as problem:

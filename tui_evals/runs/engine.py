@@ -330,6 +330,8 @@ class Engine:
     def _cell(self, unfinished: list[AnswerRow]) -> Cell:
         first = unfinished[0]
         turns = len(self._plan.dataset.items[first.item].units)
+        if turns == len(unfinished) and all(row.status != "answered" for row in unfinished):
+            return self._make_cell(first, tuple([row.id for row in unfinished]), {}, frozenset())
         rows = unfinished
         if turns != len(unfinished):
             rows = self._reader.window(self._run.id, first.pos - first.turn, turns)

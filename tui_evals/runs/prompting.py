@@ -232,8 +232,10 @@ def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
 
     A prompt under test that says `{{ prompt }}` has the question in itself.
     """
-    values, unit = variables_of(dataset, item), item.units[0]
-    history = [] if item.turns is None else plain(item.messages or ())
+    unit, history = item.units[0], [] if item.turns is None else plain(item.messages or ())
+    if prompt.prompty is None and not prompt.messages:  # as of most datasets
+        return (*history, *question_of(unit))
+    values = variables_of(dataset, item)
     if not _takes_question(prompt, unit, values):
         return (*prompt.rendered(values), *history, *question_of(unit))
     *before, last = prompt.rendered({**values, QUESTION: unit.prompt})

@@ -86,9 +86,10 @@ def evidence_for(
     tokens = None
     if answer.input_tokens is not None or answer.output_tokens is not None:
         tokens = (answer.input_tokens or 0) + (answer.output_tokens or 0)
-    steps = answer_steps(answer)
-    calls = [call for step in steps for call in step["calls"]] or answer.tool_calls
-    turns = sum(["asked" in step for step in steps])
+    steps, calls, turns = answer_steps(answer), answer.tool_calls, 0
+    if steps:
+        calls = tuple(call for step in steps for call in step["calls"]) or calls
+        turns = sum("asked" in step for step in steps)
     history, request = split_at_question(chat_up_to(answer, chat))
     generated = _generated_texts(plan, item)
     return Evidence(
@@ -145,6 +146,8 @@ def stored_evidence(plan: Plan, row: AnswerRow, known: Mapping[int, AnswerRecord
 def _generated_texts(plan: Plan, item: Item) -> Mapping[str, str]:
     """The texts that a generation wrote about the prompt: the item's, else the dataset's."""
     texts: dict[str, str] = {}
+    if plan.dataset.extensions is None and item.extensions is None:
+        return texts
     for place in (plan.dataset, item):
         own = place.extensions.get("promptpex") if place.extensions is not None else None
         if isinstance(own, dict):
@@ -197,6 +200,8 @@ async def recorded(assigned: Assigned, evidence: Evidence, without_judges: bool)
 async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) -> Score:
     if without_judges and assigned.evaluator.judged:
         return skipped_score("left out: the run was started without judges")
+    if not assigned.evaluator.has_judge:  # nothing is asked, so there is nothing to note
+        return await evaluate(assigned.evaluator, evidence)
     scripted.set(False)
     token = current_evaluator.set(assigned.key)
     try:

@@ -68,6 +68,7 @@ class Writer:
         self._path = path
         self._secrets = tuple(secrets)
         self._spellings = spellings(self._secrets)
+        self._names: dict[str, str] = {}
         self._thread = WriterThread(path, durable)
 
     # -- runs
@@ -306,7 +307,7 @@ class Writer:
     def _call_row(self, call: CallRecord, run: int) -> tuple[Any, ...]:
         if call.message is not None:
             call = replace(call, message=self._guarded(call.message))
-        if (target := self.clean(call.target)) is not call.target:
+        if (target := self._clean_name(call.target)) is not call.target:
             call = replace(call, target=target)
         return (run, *call_values(call))
 
@@ -480,14 +481,13 @@ class Writer:
         cache: CacheKey | None,
         scored: results.Scored | None = None,
     ) -> results.Answered:
-        # Cleaned whole, because the preview might cut a secret into a part that is not recognized.
-        if record.text is not None and (said := self.clean(record.text)) is not record.text:
-            record = replace(record, text=said)
-        if record.message is not None:
-            record = replace(record, message=self._guarded(record.message))
-        if record.traceback is not None:
-            record = replace(record, traceback=self._guarded(record.traceback))
         request, text, rest = body_of(record)
+        whole = "\n".join((request, rest, text or ""))
+        is_plain = text is record.text and record.message is None and record.traceback is None
+        if is_plain and self.clean(whole) is whole:
+            body = request, text, rest  # one look instead of one at each text: nearly all hold no secret
+        else:
+            record, body = self._clean_answer(record)
         values = (
             status,
             record.input_tokens,
@@ -499,14 +499,26 @@ class Writer:
             record.scripted,
             record.code,
             preview(record),
-            self.clean(ending_of(record)),
+            (ending := ending_of(record)) and self.clean(ending),
             record.cached_tokens,
             record.reasoning_tokens,
         )
-        body = (cleaned(request, self.clean), text, cleaned(rest, self.clean))
-        if cache is not None:
-            cache = replace(cache, recipe=self.clean(cache.recipe))
+        if cache is not None and (recipe := self._clean_name(cache.recipe)) is not cache.recipe:
+            cache = replace(cache, recipe=recipe)
         return results.Answered(answer, values, body, cache, time.time(), scored)
+
+    def _clean_answer(self, record: AnswerRecord) -> tuple[AnswerRecord, tuple[str, str | None, str]]:
+        """An answer and its body without secrets."""
+        # Cleaned whole, because the preview might cut a secret into a part that is not recognized.
+        text, message, traceback = record.text, record.message, record.traceback
+        record = replace(
+            record,
+            text=None if text is None else self.clean(text),
+            message=None if message is None else self._guarded(message),
+            traceback=None if traceback is None else self._guarded(traceback),
+        )
+        request, text, rest = body_of(record)
+        return record, (cleaned(request, self.clean), text, cleaned(rest, self.clean))
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
         if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand
@@ -518,6 +530,12 @@ class Writer:
         *texts, details, weight, measure, origin = values
         known = (self.clean(value) if isinstance(value, str) else value for value in texts)
         return (*known, cleaned(details, self.clean), weight, self.clean(measure), origin)
+
+    def _clean_name(self, name: str) -> str:
+        """A name that many rows have, without secrets."""
+        if (known := self._names.get(name)) is None:
+            known = self._names[name] = self.clean(name)
+        return known
 
     def clean(self, text: str) -> str:
         """Without the secrets that are known."""

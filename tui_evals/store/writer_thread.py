@@ -97,8 +97,9 @@ class WriterThread:
         self._lock = StoreLock(path)
         self._proof = StoreProof(self._connection, path, self._lock)
         self._queue: deque[_Entry] = deque()
-        self._wake = threading.Condition()
-        self._awaited = self._urgent = False
+        self._mutex = threading.Lock()
+        self._wake = threading.Condition(self._mutex)
+        self._awaited = self._urgent = self._is_told_of_rows = False
         self._closed = False
         self._checkpointed = 0.0
         self._outside: deque[asyncio.Future[None]] = deque()
@@ -213,19 +214,22 @@ class WriterThread:
             return self._outside[-1]
 
     def _add(self, entry: _Entry, *more: _Entry, hurried: bool = True) -> None:
-        with self._wake:
+        with self._mutex:
             if self._closed:
                 raise StoreError(
                     f"the writer of {self._path} is closed already; nothing more can be stored through it."
                 )
             is_urgent = isinstance(entry.waiter, Future)
             is_awaited = entry.waiter is not None and hurried
-            first = not self._queue or (is_awaited and not self._awaited)
+            # Of a call the answer or a wait follows at once; else it is found when the thread looks at the file.
+            is_news = entry.kind is not results.called or self._tell is None
+            tells = is_urgent or (is_awaited and not self._awaited) or (is_news and not self._is_told_of_rows)
             self._queue.append(entry)
             self._queue.extend(more)
             self._awaited |= is_awaited
             self._urgent |= is_urgent
-            if first or is_urgent:
+            if tells:
+                self._is_told_of_rows = True
                 self._wake.notify()
 
     def _work(self) -> None:
@@ -253,7 +257,7 @@ class WriterThread:
             batch = [*self._kept, *self._queue]
             self._kept.clear()
             self._queue.clear()
-            self._awaited = self._urgent = False
+            self._awaited = self._urgent = self._is_told_of_rows = False
             return batch, self._closed
 
     def _gather(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -175,12 +176,15 @@ class StoredAnswers(Protocol):
         ...
 
 
-def attempt_clock(target: Target, timeout: float) -> asyncio.Timeout:
+def attempt_clock(target: Target, timeout: float) -> AbstractAsyncContextManager[object]:
     """Ends an attempt at a target after its timeout, unless the target has `keeps_time` and so does that itself.
 
     Such a target knows when its call goes out, before which it may have to start a process that takes seconds.
     """
-    return asyncio.timeout(None if getattr(target, "keeps_time", False) else timeout)
+    return _UNTIMED if getattr(target, "keeps_time", False) else asyncio.timeout(timeout)
+
+
+_UNTIMED = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,9 +214,14 @@ async def read_body(
 
     What comes in of a success is shown to `seen` as it comes.
     """
-    read = bytearray()
+    read, content = bytearray(), response.content
+    if content.is_eof() and content.exception() is None and content.total_bytes <= limit:  # all is there
+        whole = content.read_nowait()
+        if seen is not None and response.status < 300:
+            seen(whole)
+        return whole
     try:
-        async for piece in response.content.iter_any():
+        async for piece in content.iter_any():
             read += piece
             if len(read) > limit:
                 response.close()

@@ -328,11 +328,17 @@ class Fitting:
         self._config = config
         self._traits = traits_of(config)
         self._unset = {name for name, value in config.params.items() if value == UNSET}
+        traits = self._traits
+        is_usual = traits.sampling and (traits.length, traits.system) == ("max_tokens", "system")
+        self._fits_as_it_is = is_usual and not self._unset
+        """Whether a question without a form is changed only by what was learnt."""
         self._learnt: dict[str, str] = {}
         """What is in the place of each parameter that was refused; nothing where it is left out."""
 
     def fit(self, body: MutableMapping[str, Any]) -> tuple[str, ...]:
         """Make a question fit; what is changed in it, in words."""
+        if self._fits_as_it_is and not self._learnt and "response_format" not in body and UNSET not in body.values():
+            return ()
         self._leave_unset(body)
         changes = [*self._fit_sampling(body), *self._fit_length(body), *self._fit_learnt(body)]
         changes += self._fit_roles(body)

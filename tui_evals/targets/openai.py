@@ -153,7 +153,8 @@ class OpenAI:
         headers = {"Content-Type": "application/json"}
         if shown := f"Bearer {key}" if key else self._login:
             headers["Authorization"] = shown
-        headers = with_headers(headers, plain_headers(self._config, named))
+        if self._config.headers:
+            headers = with_headers(headers, plain_headers(self._config, named))
         asked = self._protocol.body(sent)
         clock = _FirstPiece(self._protocol) if self._config.stream else None
         data = json_line(asked if clock is None else {**asked, **self._protocol.streaming})

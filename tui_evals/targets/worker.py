@@ -145,4 +145,7 @@ class _ChildProcess(asyncio.Protocol):
 
 def json_line(value: object) -> bytes:
     """A line of JSON; any mapping is an object."""
-    return json.dumps(value, separators=(",", ":"), default=dict).encode() + b"\n"
+    return _compact(value).encode() + b"\n"
+
+
+_compact = json.JSONEncoder(separators=(",", ":"), default=dict).encode

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 # A longer payload is shown instead of removed: one stray introducer must not hide the rest of an answer.
 _MAX_PAYLOAD = 4096
@@ -228,7 +229,16 @@ def secrets_of(environment: Mapping[str, str]) -> list[str]:
     return [value for name, value in environment.items() if value and _NAMES.search(name.upper())]
 
 
-def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
+class Spellings(NamedTuple):
+    """Secrets as texts may hold them."""
+
+    whole: tuple[str, ...] = ()
+    """The longest first."""
+    letters: tuple[str, ...] = ()
+    """What is looked for where something may stand between the letters."""
+
+
+def spellings(secrets: Iterable[str]) -> Spellings:
     """Every way a secret may be written in text, JSON, a URL or base64, or backwards, the longest first."""
     from urllib.parse import quote
 
@@ -245,19 +255,21 @@ def spellings(secrets: Iterable[str]) -> tuple[str, ...]:
             *_in_base64(secret),
         )
     }
-    return tuple(sorted(forms, key=len, reverse=True))
+    whole = tuple(sorted(forms, key=len, reverse=True))
+    letters = dict.fromkeys(form.translate(_DROPPED) for form in whole)
+    return Spellings(whole, tuple(each for each in letters if len(each) >= _SHORTEST_SPACED))
 
 
-def without(text: str, spelled: tuple[str, ...]) -> str:
+def without(text: str, spelled: Spellings) -> str:
     """The text without the secrets, given by their spellings, also where something stands between their letters."""
-    for secret in spelled:
+    for secret in spelled.whole:
         if secret in text:
             text = text.replace(secret, GONE)
-    joined = text.translate(_DROPPED) if spelled else ""
-    for secret in spelled:
-        letters = secret.translate(_DROPPED)
-        if len(letters) >= _SHORTEST_SPACED and letters in joined:
-            text = _spaced(letters).sub(GONE, text)
+    if spelled.letters:
+        joined = text.translate(_DROPPED)
+        for letters in spelled.letters:
+            if letters in joined:
+                text = _spaced(letters).sub(GONE, text)
     return text
 
 

@@ -266,7 +266,8 @@ class LocalExecutor:
         """What the evaluators of a turn make of its answer."""
         prompt = self._plan.asked_prompts[cell.prompt]
         evidence = evidence_for(self._plan, cell.item, turn, prompt, demand_chat(chat), record)
-        questions.set(JudgeQuestions(f"answer {cell.answers[turn]}", again=turn in cell.known))
+        if self._settle is None:  # else nothing is asked
+            questions.set(JudgeQuestions(f"answer {cell.answers[turn]}", again=turn in cell.known))
         said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
         return await judge(evaluators, evidence, self._plan, cell.item, turn, said)
 
