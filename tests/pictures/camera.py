@@ -16,7 +16,6 @@ from tests.pictures.svg import slim
 from tests.tui.story import Person, at_the_workbench
 from tui_evals.datasets.discover import make_project
 from tui_evals.targets.config_file import write_setting
-from tui_evals.tui.widgets.lines import Lines
 
 _NAME = "library"
 """What the folder of the project is called, wherever it is."""
@@ -103,8 +102,6 @@ async def _taken(
             await meanwhile(person)
         await _press(person, shot.steps)
         if meanwhile is not None:
-            for lines in person.app.screen.query(Lines):
-                lines.styles.scrollbar_size_vertical = 0  # whether it is there yet depends on how busy the machine is
             await person.pilot.pause()
         return await _still(person, kept)
 

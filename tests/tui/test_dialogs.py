@@ -322,7 +322,6 @@ async def test_one_can_scroll_as_soon_as_there_are_rows_and_the_scrollbar_follow
         lines.scroll_to(y=10, animate=False)
         assert lines.scroll_offset.y == 0
         lines.show(lambda width: [row(str(number)) for number in range(60)])
-        assert not lines.show_vertical_scrollbar
         lines.scroll_to(y=10, animate=False)
         assert lines.scroll_offset.y == 10
         await pilot.pause()
@@ -342,8 +341,7 @@ async def test_the_scrollbar_goes_along_with_rows_that_come_and_go():
             lines.scroll_to(y=60, animate=False)
             await pilot.pause()
             assert lines.scroll_offset.y == max(count - 12, 0)
-            assert lines.show_vertical_scrollbar == (count > 12)
-            assert count <= 12 or lines.vertical_scrollbar.window_virtual_size == count
+            assert lines.vertical_scrollbar.window_virtual_size == max(count, 12)
             assert str(count - 1) in drawn(lines)
         show(60)
         await pilot.pause()

@@ -680,6 +680,8 @@ class Workbench(DeskApp):
         if self.workspace.reported == state:
             return
         first = self.workspace.report is None
+        if first:
+            await asyncio.to_thread(self.workspace.count_test_ids)  # for many items longer than a key may take
         report = await asyncio.to_thread(check_dataset, editing, self.workspace.registry, first)
         if self.is_running and self.workspace.editing is editing and editing.state == state:
             self.workspace.report, self.workspace.reported = report, state

@@ -170,16 +170,24 @@ class Workspace:
     @property
     def test_ids(self) -> Counter[str]:
         """How often each testId is in the items now."""
+        self.count_test_ids()
+        return self._times[1]
+
+    def count_test_ids(self) -> None:
+        """Count them again where items were changed; all of them, the first time, wherever there is time for that."""
         items, (before, times) = self.items, self._times
-        if before is not items:
+        if before is items:
+            return
+        if before:
             found = splice(before, items)
             times.update(filter(None, map(_test_id, found.added)))
             for name in filter(None, map(_test_id, found.removed)):
                 times[name] -= 1
                 if not times[name]:
                     del times[name]
-            self._times = (items, times)
-        return times
+        else:
+            times = Counter(filter(None, map(_test_id, items)))
+        self._times = (items, times)
 
     def names(self) -> list[str]:
         """How every item is called."""

@@ -105,6 +105,7 @@ class Lines(ScrollView, can_focus=True):
         With `quiet` the cursor shows only while the keys go here.
         """
         super().__init__(id=id, classes=classes)
+        self.set_reactive(Widget.show_vertical_scrollbar, True)
         self._by_height = by_height
         self._made_height = 0
         self._measured_height = 0
@@ -316,23 +317,20 @@ class Lines(ScrollView, can_focus=True):
                 self.call_after_refresh(self._into_view, self.cursor)
 
     def _measure(self) -> None:
-        """Say how long this is: never less than the screen shows, for each other length has all laid out anew."""
-        count, known, self._measured_height = len(self._rows), self.virtual_size, self.size.height
-        least = 0 if self.styles.is_auto_height else self.size.height
-        size = Size(self._width, max(count, least))
-        if self.show_vertical_scrollbar and size.width == known.width and 0 < least < min(size.height, known.height):
-            # The scrollbar was and is there, so that nothing else of the screen need be laid out anew.
+        """Say how long this is: never less than the screen shows."""
+        count, self._measured_height = len(self._rows), self.size.height
+        size = Size(self._width, max(count, 0 if self.styles.is_auto_height else self.size.height))
+        if self.styles.is_auto_height:
+            self.virtual_size = size
+            self._layout_updates += 1  # while a layout is due already, Textual keeps the height it found before
+        else:
             self.set_reactive(Widget.virtual_size, size)
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
-        else:
-            self.virtual_size = size
-            if self.styles.is_auto_height:
-                self._layout_updates += 1  # while a layout is due already, Textual keeps the height it found before
-        if self.show_vertical_scrollbar:
-            # Textual looks again only when it finds another size itself: the scrollbar would stay what it was.
-            self.vertical_scrollbar.window_virtual_size = size.height
-            if size.height <= self.size.height:
-                self._refresh_scrollbars()
+        # Textual looks again only when it finds another size itself: the scrollbar would stay what it was.
+        self.vertical_scrollbar.window_virtual_size = size.height
+
+    def _refresh_scrollbars(self) -> None:
+        """The scrollbar is always there, so that nothing else is laid out anew when rows come or go."""
 
     def _make(self) -> None:
         self._width, self._made_height = self._text_width, self.size.height
@@ -451,14 +449,8 @@ class Lines(ScrollView, can_focus=True):
 
     @property
     def allow_vertical_scroll(self) -> bool:
-        """Whether there is more than the screen shows; the scrollbar, which says so too, comes a picture later."""
-        more = self.is_scrollable and not self.disabled and bool(self.size.height) and self.max_scroll_y > 0
-        return super().allow_vertical_scroll or more
-
-    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
-        """The scrollbar begins at the position that was scrolled to without it."""
-        if shown:
-            self.vertical_scrollbar.position = self.scroll_y
+        """Whether there is more than the screen shows."""
+        return self.is_scrollable and not self.disabled and bool(self.size.height) and self.max_scroll_y > 0
 
     def watch_cursor(self, old: int, new: int) -> None:
         """Draw the two rows concerned and tell who listens."""
