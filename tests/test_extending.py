@@ -27,7 +27,7 @@ from tui_evals.evaluators.base import Evaluator, verdict_score
 from tui_evals.imports.base import Importer
 from tui_evals.imports.keeping import keep_dataset, text_of
 from tui_evals.imports.base import Losses
-from tui_evals.reports.kinds import ReportKind
+from tui_evals.reports.results import ReportKind
 from tui_evals.targets.base import ConfigurationError, Reply, TargetKind
 
 

@@ -36,7 +36,7 @@ FOREIGN = {
 }
 NEIGHBOURS = ("datasets", "evaluators", "targets", "store")
 
-LATE = ("tui_evals.runs.executors.cluster.worker_session", "tui_evals.targets.a2a_calls")
+LATE = ("tui_evals.runs.executors.cluster.worker_session", "tui_evals.targets.a2a")
 """What Dask runs, and the calls of the A2A SDK: imported where those are, and so by no other module as a whole."""
 
 _IMPORTING = f"""

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tui_evals.reports.kinds import names, report_kind
+from tui_evals.reports.results import names, report_kind
 
 _SELF = "tests.bench.reports"
 

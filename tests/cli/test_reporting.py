@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tests.reports.stores import Ran, bad, every, good, store
-from tui_evals.reports.kinds import names, report_kind
+from tui_evals.reports.results import names, report_kind
 from tui_evals.store.reader import Reader
 
 pytestmark = pytest.mark.story

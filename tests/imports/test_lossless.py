@@ -19,7 +19,7 @@ from tui_evals.imports.base import ImportOptions, ImportRequest
 from tui_evals.imports.recording import RecordedAnswer, Recording
 from tui_evals.imports.registry import importers
 from tui_evals.imports.whole_run import WholeRuns, whole_runs_of
-from tui_evals.reports.kinds import names, report_kind
+from tui_evals.reports.results import names, report_kind
 from tui_evals.runs.status import status_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord

@@ -12,9 +12,9 @@ from tests.reports.made import add_run
 from tests.reports.made import store as made_store
 from tests.reports.stores import Given, Ran, every, store
 from tests.store.test_transcripts import long_answer, peak_of
-from tui_evals.reports.kinds import names, report_kind, write
 from tui_evals.reports.page import cards
 from tui_evals.reports.page.summary import walk_answers_and_scores
+from tui_evals.reports.results import names, report_kind, write
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store import reader as reading
 from tui_evals.store.filters import parse_filter

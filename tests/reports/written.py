@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tui_evals.reports.kinds import write
+from tui_evals.reports.results import write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 

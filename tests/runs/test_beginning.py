@@ -168,19 +168,19 @@ def test_the_library_refuses_before_anything_is_recorded(project, nobody):
 
 def test_what_was_opened_to_be_checked_is_what_answers_and_is_closed_once(project, monkeypatch):
     """A file of captured answers is read once; what nobody will ask is closed."""
-    from tui_evals.targets import replay
+    from tui_evals.targets import answers
 
     opened = []
 
-    class Counted(replay.Replay):
+    class Counted(answers.Replay):
         async def close(self):
             opened.append("closed")
 
     def open_counted(config, context):
         opened.append("opened")
-        return Counted(replay.captured(context.load_items(context.root / "answers.json"), "answers.json"), "answers")
+        return Counted(answers.captured(context.load_items(context.root / "answers.json"), "answers.json"), "answers")
 
-    monkeypatch.setattr(replay, "KIND", TargetKind(form="replay:PATH", open=open_counted))
+    monkeypatch.setattr(answers, "KIND", TargetKind(form="replay:PATH", open=open_counted))
     items = [{"prompt": f"question {number}", "response": f"question {number}"} for number in range(2)]
     (project.folder / "answers.json").write_text(json.dumps({"items": items}))
     project.do("run", "data.json", "-t", "replay:answers.json", "--quiet")

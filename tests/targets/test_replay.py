@@ -2,8 +2,8 @@
 
 import pytest
 
+from tui_evals.targets.answers import Replay, captured
 from tui_evals.targets.base import ConfigurationError, Request, TargetError
-from tui_evals.targets.replay import Replay, captured
 
 ITEMS = [
     {"testId": "A", "prompt": "1", "response": "first"},

@@ -27,7 +27,7 @@ from tui_evals.datasets.discover import project_root
 from tui_evals.files import CannotSave, make_folder, write_atomically
 from tui_evals.present.answers import cause_sentence, cause_texts
 from tui_evals.present.runs import counts_sentence, stop_reason
-from tui_evals.reports import kinds
+from tui_evals.reports import results
 from tui_evals.reports.comparison import rows as comparison_rows
 from tui_evals.runs import rescoring
 from tui_evals.runs.errors import CannotPlan
@@ -100,12 +100,12 @@ def gate(
         demand_own_store(reader, row.key, run=row)
         gates = with_baseline(gates, reader, row.source, row)
         finished = row.status == "finished"
-        results = check_gates(reader, row, reader.totals(row.id), gates, finished=finished)
-        if finished or results.checks:
-            return results
+        outcome = check_gates(reader, row, reader.totals(row.id), gates, finished=finished)
+        if finished or outcome.checks:
+            return outcome
         reason = stop_reason(row)
         sentence = f"{row.key} is {row.status}" + f": {reason}" * bool(reason)
-        return replace(results, checks=(CheckedGate("finished", "not decided", sentence),), basis=sentence)
+        return replace(outcome, checks=(CheckedGate("finished", "not decided", sentence),), basis=sentence)
 
 
 Library = Literal["pandas", "polars"]
@@ -530,13 +530,13 @@ def _run_of_row(reader: Reader, run: RunRow) -> Run:
 
 def write_report(store: Path, keys: Sequence[str], file: Path, kind: str | None) -> Path:
     """Write a run, or runs compared, to a file that only its owner can read; CannotPlan says why not."""
-    name = kind or kinds.kind_of(file)
+    name = kind or results.kind_of(file)
     if name is None:
-        raise CannotPlan(f"{file}: the ending says what is written, and must be one of {kinds.endings()}")
-    if why := kinds.report_kind(name).missing():
+        raise CannotPlan(f"{file}: the ending says what is written, and must be one of {results.endings()}")
+    if why := results.report_kind(name).missing():
         raise CannotPlan(f"{file}: {why}")
     with Reader(store) as reader:
-        pieces = kinds.write(name, reader, [reader.find_run(key) for key in keys])
+        pieces = results.write(name, reader, [reader.find_run(key) for key in keys])
         encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
         try:
             make_folder(file.parent)

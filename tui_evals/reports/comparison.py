@@ -25,8 +25,7 @@ from tui_evals.present.comparisons import RateRow, category_rates, population_se
 from tui_evals.present.figures import figure_data
 from tui_evals.present.runs import run_cost, stop_reason
 from tui_evals.reports import results
-from tui_evals.reports.kinds import ReportKind
-from tui_evals.reports.results import csv_lines
+from tui_evals.reports.results import ReportKind, csv_lines
 from tui_evals.store.answer_facts import Kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, RunRow, Totals

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tui_evals.reports.kinds import ReportKind
+from tui_evals.reports.results import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean

@@ -26,8 +26,7 @@ from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_facts
 from tui_evals.present.status import BAD, OVER, status_phrase
 from tui_evals.reports.comparison import broken_in
-from tui_evals.reports.kinds import ReportKind
-from tui_evals.reports.results import AnswerEntry, read
+from tui_evals.reports.results import AnswerEntry, ReportKind, read
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.measures import counted

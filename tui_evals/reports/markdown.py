@@ -38,7 +38,7 @@ from tui_evals.present.provenance import head_text
 from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
 from tui_evals.present.transcripts import transcript_text
-from tui_evals.reports.kinds import ReportKind
+from tui_evals.reports.results import ReportKind
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals

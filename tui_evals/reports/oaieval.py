@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from tui_evals.light_records import dataclass
-from tui_evals.reports.kinds import ReportKind
+from tui_evals.reports.results import ReportKind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 

@@ -29,8 +29,8 @@ from tui_evals.runs.suites import (
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.targets.answers import Replay, captured
 from tui_evals.targets.base import Target, TargetConfig
-from tui_evals.targets.replay import Replay, captured
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 from tui_evals.text.strictjson import one_line

@@ -13,39 +13,43 @@ import importlib.util
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import field, replace
+from typing import Any
 from uuid import uuid4
 
 import aiohttp
+import httpx
 from yarl import URL
 
-from tui_evals.targets.chat import demand_reference, resolve_reference
-from tui_evals.targets.failures import Failures, Settings
-from tui_evals.targets.http_calls import new_pool, plain_headers, proxy_of, variables_in, with_headers
-from tui_evals.text.chats import content_text
-from tui_evals.transcript import (
-    Call,
-    File,
-    Image,
-    Message,
-    Part,
-    Reasoning,
-    Result,
-    Text,
-    Transcript,
-    Unknown,
+from tui_evals.light_records import dataclass
+from tui_evals.targets.answers import last_question
+from tui_evals.targets.base import (
+    AGENTS,
+    ConfigurationError,
+    Reply,
+    Request,
+    TargetConfig,
+    TargetContext,
+    TargetError,
+    TargetKind,
 )
-
-from .answers import last_question
-from .base import AGENTS, ConfigurationError, Reply, Request, TargetConfig, TargetContext, TargetError, TargetKind
-from .foreign_messages import MAX_MEDIA, read_call, text_of
-from .permissions import is_loopback
-
-if TYPE_CHECKING:
-    from .a2a_calls import Calls
+from tui_evals.targets.chat import demand_reference, resolve_reference
+from tui_evals.targets.failures import MAX_BODY, MAX_ERROR_BODY, Failures, Settings
+from tui_evals.targets.foreign_messages import MAX_MEDIA, read_call, text_of
+from tui_evals.targets.http_calls import (
+    connection_error,
+    new_pool,
+    plain_headers,
+    proxy_of,
+    read_body,
+    variables_in,
+    with_headers,
+)
+from tui_evals.targets.permissions import is_loopback
+from tui_evals.text.chats import content_text
+from tui_evals.transcript import Call, File, Image, Message, Part, Reasoning, Result, Text, Transcript, Unknown
 
 AGENT = Settings(
     address="the address behind a2a:",
@@ -148,12 +152,10 @@ class Agent:
         """The SDK's client of the agent, once its card is read."""
         self.check()
         # The SDK takes a second to import, during which others of the run continue.
-        await asyncio.to_thread(importlib.import_module, "tui_evals.targets.a2a_calls")
+        await asyncio.to_thread(importlib.import_module, "tui_evals.targets.a2a")
         await asyncio.to_thread(importlib.import_module, "a2a.client")
         import httpx
         from a2a.client import AgentCardResolutionError, ClientConfig, ClientFactory
-
-        from .a2a_calls import Calls, Credentials
 
         if self._pool is None:
             self._pool = new_pool(self._config, self._asked_at, self._environment)
@@ -248,7 +250,6 @@ def _url(config: TargetConfig, written: str, setting: str) -> URL:
 
 def _authorize(calls: Calls, card: Any, key: str, own: Mapping[str, str], name: str) -> None:
     """Have the key sent as the card asks for it: by the first scheme that takes one key."""
-    from .a2a_calls import Credentials
 
     wanted = [scheme for each in card.security_requirements if len(each.schemes) == 1 for scheme in each.schemes]
     schemes = [card.security_schemes[each] for each in wanted or card.security_schemes if each in card.security_schemes]
@@ -541,3 +542,78 @@ def _open(config: TargetConfig, context: TargetContext) -> Agent:
 KIND = TargetKind(
     form="a2a:ADDRESS", open=_open, asks_model=True, check=lambda config, context: _open(config, context).check()
 )
+
+
+_OF_ONE_HOP = frozenset(("host", "connection", "content-length", "content-encoding", "transfer-encoding"))
+_OURS = _OF_ONE_HOP | {"accept-encoding", "user-agent"}
+
+
+@dataclass(slots=True)
+class Credentials:
+    """What goes along with a call to prove who asks, and the only origin that is given it."""
+
+    origin: URL
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+class Calls(httpx.AsyncBaseTransport):
+    """Makes the calls; one that fails is a TargetError, and a redirect is not followed."""
+
+    def __init__(
+        self, pool: aiohttp.ClientSession, failures: Failures, credentials: Credentials, timeout: float
+    ) -> None:
+        self._pool = pool
+        self._failures = failures
+        self._timeout = timeout
+        self.credentials = credentials
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Make one call; a success is read as it comes in."""
+        url = URL(str(request.url))
+        headers = {name: value for name, value in request.headers.items() if name not in _OURS}
+        if url.origin() == self.credentials.origin:
+            headers |= {name.lower(): value for name, value in self.credentials.headers.items()}
+            url = url.update_query(self.credentials.query)
+        data = await request.aread()
+        try:
+            response = await self._pool.request(
+                request.method, url, data=data or None, headers=headers, allow_redirects=False
+            )
+            if not 200 <= response.status < 300:
+                body = await read_body(response, MAX_ERROR_BODY, self._failures) or b""
+                retry_after, location = (response.headers.get(name) for name in ("Retry-After", "Location"))
+                text = body.decode("utf-8", "replace")
+                raise self._failures.refused(response.status, retry_after, text, location)
+        except TimeoutError:
+            raise self._failures.timed_out(self._timeout) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise connection_error(self._failures, error) from None
+        said = [(name, value) for name, value in response.headers.items() if name.lower() not in _OF_ONE_HOP]
+        return httpx.Response(response.status, headers=said, stream=_Body(response, self._failures, self._timeout))
+
+
+class _Body(httpx.AsyncByteStream):
+    """What comes in of a success."""
+
+    def __init__(self, response: aiohttp.ClientResponse, failures: Failures, timeout: float) -> None:
+        self._response = response
+        self._failures = failures
+        self._timeout = timeout
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
+        try:
+            async for piece in self._response.content.iter_any():
+                length += len(piece)
+                if length > MAX_BODY:
+                    raise self._failures.too_long()
+                yield piece
+        except TimeoutError:
+            raise self._failures.timed_out(self._timeout) from None
+        except (aiohttp.ClientError, OSError):
+            raise self._failures.broken_off("") from None
+
+    async def aclose(self) -> None:
+        """Give the connection back, or end it where there is more to come."""
+        self._response.release() if self._response.content.at_eof() else self._response.close()

@@ -19,7 +19,7 @@ from .permissions import demand_approval
 
 GROUP = "tui_evals.targets"
 _BUILT_IN = {
-    "replay": "replay",
+    "replay": "answers",
     "python": "function",
     "command": "command",
     "a2a": "a2a",

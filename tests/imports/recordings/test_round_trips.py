@@ -21,7 +21,7 @@ from tests.reports.stores import store as stored
 from tests.store.helpers import said
 from tui_evals.imports import exports, registry
 from tui_evals.imports.base import project_at
-from tui_evals.reports.kinds import write
+from tui_evals.reports.results import write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.transcript import plain_transcript

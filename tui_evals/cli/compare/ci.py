@@ -27,7 +27,7 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.files import make_folder
 from tui_evals.imports.baseline_file import baseline_text
 from tui_evals.project_files import read_text
-from tui_evals.reports.kinds import write
+from tui_evals.reports.results import write
 from tui_evals.runs.experiments import (
     Experiment,
     experiment_name,

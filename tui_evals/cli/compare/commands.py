@@ -22,7 +22,7 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The name, or the end of the command with the names there are or what is wrong with the package."""
         from tui_evals.plugins import UnusablePlugin
-        from tui_evals.reports.kinds import names, report_kind
+        from tui_evals.reports.results import names, report_kind
 
         kind = click.Choice(names()).convert(value, param, ctx)
         try:
@@ -33,7 +33,7 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
 
     def get_metavar(self, *args: Any, **more: Any) -> str | None:
         """The names, as the help shows them."""
-        from tui_evals.reports.kinds import names
+        from tui_evals.reports.results import names
 
         return click.Choice(names()).get_metavar(*args, **more)
 

@@ -17,8 +17,8 @@ from tui_evals.compare.runs import MAX_RUNS
 from tui_evals.datasets.discover import project_root
 from tui_evals.present import columns as layout
 from tui_evals.present.columns import cell_width, wrap
-from tui_evals.reports.kinds import kind_of, report_kind
 from tui_evals.reports.overview import NotFromRules, Overview, csv_text, json_text, naming_columns, read_overview, table
+from tui_evals.reports.results import kind_of, report_kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.safe import safe_line

@@ -31,8 +31,7 @@ from tui_evals.present.columns import table
 from tui_evals.present.figures import file_size
 from tui_evals.present.status import LIVE
 from tui_evals.present.stores import backup_line, incomplete_lines, readable, saved_lines, store_standing
-from tui_evals.reports.kinds import report_kind
-from tui_evals.reports.results import csv_lines
+from tui_evals.reports.results import csv_lines, report_kind
 from tui_evals.runs.asking import cache_key, recipe
 from tui_evals.runs.plan import planned_before
 from tui_evals.runs.project import place_of_store

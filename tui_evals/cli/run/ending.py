@@ -13,8 +13,7 @@ from tui_evals.files import is_stream
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.gates import gate_lines, gate_texts
 from tui_evals.present.runs import Column, line_names, totals_sentence
-from tui_evals.reports.kinds import endings, kind_of, report_kind, together, write
-from tui_evals.reports.results import whole_runs
+from tui_evals.reports.results import endings, kind_of, report_kind, together, whole_runs, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, FailureCause, RunRow, Totals
 from tui_evals.text.safe import safe_line

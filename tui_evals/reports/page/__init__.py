@@ -16,10 +16,9 @@ from markupsafe import Markup, escape
 from tui_evals.compare.runs import MAX_RUNS, read_comparison
 from tui_evals.present.provenance import head_text
 from tui_evals.present.status import ANSWER_LOOKS, BAD, WORST_FIRST, status_phrase
-from tui_evals.reports.kinds import ReportKind
 from tui_evals.reports.page import cards, facing, summary
 from tui_evals.reports.page.facing import versus
-from tui_evals.reports.results import json_lines
+from tui_evals.reports.results import ReportKind, json_lines
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.measures import counted

@@ -30,10 +30,10 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, answer_steps, transcript_of
 from tui_evals.store.rows import Detail
+from tui_evals.targets.answers import captured
 from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetError, attempt_clock
 from tui_evals.targets.config import FILE, find_target
 from tui_evals.targets.permissions import NotApproved
-from tui_evals.targets.replay import captured
 from tui_evals.text.chats import chat_to_text, split_at_question
 from tui_evals.text.measures import counted, plain_number
 from tui_evals.transcript import to_json

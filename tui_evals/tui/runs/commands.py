@@ -56,7 +56,7 @@ async def report(desk: Desk) -> None:
 def _kinds() -> list[Entry]:
     """The kinds of report, those that cannot be written here with the reason."""
     # Imported when it is wanted: some of the modules that write reports take their time.
-    from tui_evals.reports.kinds import names, report_kind
+    from tui_evals.reports.results import names, report_kind
 
     entries = []
     for name in names():
@@ -71,7 +71,7 @@ def _kinds() -> list[Entry]:
 
 def _write(database: Path, runs: Sequence[RunRow], name: str) -> Path:
     """Write the report next to the store, where only its owner reads it; returns the file."""
-    from tui_evals.reports.kinds import report_kind, write
+    from tui_evals.reports.results import report_kind, write
 
     folder = make_private_folder(database.parent / "results")
     file = folder / ("-".join(run.key for run in runs) + report_kind(name).endings[0])
