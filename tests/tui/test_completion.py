@@ -91,6 +91,28 @@ def test_the_last_of_several_tags_in_a_line_is_completed_and_none_twice(space):
     assert complete("vip, +s", "").rest == "moke" and complete("smoke, s", "") is None and complete("", "") is None
 
 
+async def test_tab_in_the_values_goes_on_to_the_variable_that_has_none(folder):
+    async with at_the_workbench(folder, dataset="data.json", size=(120, 40)) as person:
+        items = person.app.workspace
+        await person.press("1", "g", "n")
+        await person.type("{{guest}} of {{city}} and {{home}}")
+        await person.press("escape", "a")
+        await person.type("variables\n")
+        await person.sees("{{guest}} is in a text of the item")
+        await person.press("enter")
+        await person.type("Ada")
+        await person.press("tab")
+        await person.type("Oslo")
+        await person.press("tab")
+        await person.type("Bergen")
+        await person.press("tab")
+        await person.sees("─ testId ·")
+        made = items.items[items.item]
+        assert made["variables"] == {"guest": "Ada", "city": "Oslo", "home": "Bergen"}
+        await person.press("escape", "u")
+        assert items.items[items.item]["variables"] == {"guest": "Ada", "city": "Oslo"}
+
+
 @pytest.mark.nightly
 async def test_the_right_arrow_takes_what_is_offered_in_a_box_in_the_tags_and_in_a_cell(folder):
     async with at_the_workbench(folder, dataset="data.json", size=(80, 24)) as person:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _Done = TypeVar("_Done")
-_FIRST_STEPS = "tab: the expected response · ctrl+s saves · esc, then 3: the evaluators"
+_FIRST_STEPS = "tab: the next field · ctrl+s saves · esc, then 3: the evaluators"
 
 
 def dataset_names(workspace: Workspace) -> dict[Path, str]:

@@ -326,13 +326,31 @@ _TEXTS = ("prompt", "messages", "turns", "expected_response")
 
 def known_names(workspace: Workspace, field: str, taken: Collection[str]) -> dict[str, str]:
     """Names that a value may get, and where each is from: `{{name}}` in the texts of the item first."""
-    unit = workspace.unit or {}
-    texts = [json.dumps(unit.get(text)) for text in _TEXTS] if field in ("variables", "matrix") else []
-    used = {name: "a text has {{" + name + "}}" for text in texts for name in _USED.findall(text)}
+    used = {name: "{{" + name + "}} is in a text of the item" for name in _used_names(workspace, field)}
     values = [one.get(field) for one in (workspace.data, *workspace.items[:1000]) if isinstance(one, dict)]
     elsewhere = {name: "other items have it" for value in values if isinstance(value, dict) for name in value}
     found = used | {name: about for name, about in elsewhere.items() if name not in used}
     return {name: about for name, about in found.items() if name not in taken}
+
+
+def _used_names(workspace: Workspace, field: str) -> list[str]:
+    """The names of variables that the texts of the item have, in their order."""
+    unit = workspace.unit or {}
+    texts = [json.dumps(unit.get(text)) for text in _TEXTS] if field in ("variables", "matrix") else []
+    return list(dict.fromkeys(name for text in texts for name in _USED.findall(text)))
+
+
+def add_missing_value(workspace: Workspace, field: str, mark: str) -> int | None:
+    """Begin the value of a variable that a text of the item uses and nothing gives; its number, if there is one."""
+    units = (workspace.unit, get_at(workspace.data, workspace.where[:2]), workspace.data)
+    given = [get_at(one, (name,)) for one in units for name in ("variables", "matrix")]
+    names = {name for value in given if isinstance(value, dict) for name in value}
+    missing = next((name for name in _used_names(workspace, field) if name not in names), None)
+    if missing is None or field != "variables":
+        return None
+    number = len(parts_at(workspace, field))
+    add_part(workspace, field, number, missing, mark)
+    return number
 
 
 async def another_name(pane: Pane, field: str, number: int) -> Callable[[Workspace, str, int], str] | None:

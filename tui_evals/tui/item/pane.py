@@ -283,6 +283,12 @@ class EditorPane(Pane):
         if beyond:
             self._open(edit.field, beyond[0])
             return
+        if edit.part and way > 0:
+            mark = field_edit.visit_mark(workspace, edit.field, self._edit_count + 1)
+            missing = field_edit.add_missing_value(workspace, edit.field, mark)
+            if missing is not None:
+                self._open(edit.field, missing)
+                return
         there = neighbour_field(workspace, edit.field, way)
         if there is None:
             self.say(_END[way], "warn")
