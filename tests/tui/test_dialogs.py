@@ -5,7 +5,8 @@ from textual.app import App
 
 from tui_evals.tui.rows import row
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Entry, Menu, Reading
-from tui_evals.tui.widgets.form import Field, Form, read_value, shown_value
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Field, read_value, shown_value
 from tui_evals.tui.widgets.inputs import LineInput
 from tui_evals.tui.widgets.lines import Lines
 
@@ -94,6 +95,37 @@ async def test_escape_says_that_a_new_name_is_not_taken_before_it_drops_it():
         await pilot.press("escape", "escape")
         await pilot.pause()
         assert pilot.app.got == [None]
+
+
+async def test_escape_says_that_a_line_is_not_taken_before_it_drops_it():
+    ask = Ask("in which language?", "Greek")
+    async with Bench(ask).run_test(size=(80, 24)) as pilot:
+        await pilot.press("x", "escape")
+        await pilot.pause()
+        assert not pilot.app.got and "“Greekx” is not taken yet" in str(ask.query_one(".help").render())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+@pytest.mark.parametrize("keys", [(), ("x", "backspace"), ("ctrl+u",)])
+async def test_escape_leaves_a_line_at_once_where_nothing_new_is_typed(keys):
+    async with Bench(Ask("in which language?", "Greek")).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*keys, "escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+async def test_a_form_says_which_field_is_typed_and_how_it_is_taken():
+    form = Form("tool", [Field("name", about="What the model calls it."), Field("parts", "whole")], {}, writes=True)
+    async with Bench(form).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        said = form.query_one(".help")
+        assert "name: What the model calls it. · enter takes it · tab next" in str(said.render())
+        assert form.query_one(LineInput).placeholder == "name" and not said.has_class("wrong")
+        await pilot.press("tab", "x")
+        await pilot.pause()
+        assert "not a whole number" in str(said.render()) and said.has_class("wrong")
 
 
 @pytest.mark.parametrize("typed", ["", "apple"])

@@ -14,7 +14,8 @@ from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.writer import Writer
 from tui_evals.tui.item.forms import recorded_result
 from tui_evals.tui.model_form import form_fields
-from tui_evals.tui.widgets.form import ListForm, read_value, written_value
+from tui_evals.tui.widgets.form import ListForm
+from tui_evals.tui.widgets.form_fields import read_value, written_value
 
 TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {"type": "object"}}}]
 ITEM = {"testId": "A-1", "prompt": "first"}

@@ -28,7 +28,8 @@ from tui_evals.tui.judges.trial import CannotTry, TrialResult, on_own_loop
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Menu
-from tui_evals.tui.widgets.form import Form, free_key
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import free_key
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import StoreWriter, Workspace
 

@@ -16,7 +16,7 @@ from tui_evals.tui.item.forms import has_form, part_has_form
 from tui_evals.tui.item.rows import JUDGING, kind_of, read_only
 from tui_evals.tui.judges.options import nested_evaluators
 from tui_evals.tui.model_form import dataset_field, entry_field, form_fields, form_values
-from tui_evals.tui.widgets.form import written_value
+from tui_evals.tui.widgets.form_fields import written_value
 
 REGISTRY = load_registry(None, Trust())
 EVALUATORS = nested_evaluators(REGISTRY)

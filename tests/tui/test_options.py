@@ -11,7 +11,7 @@ from tui_evals.evaluators.trust import Trust
 from tui_evals.text.safe import safe_line, spelled, unspelled
 from tui_evals.tui.judges.options import evaluator_help, evaluator_summary, faults, options_of
 from tui_evals.tui.model_form import file_options, form_fields, form_values
-from tui_evals.tui.widgets.form import _fits_line, can_write, read_value, written_value
+from tui_evals.tui.widgets.form_fields import can_write, fits_line, read_value, written_value
 
 BUILT_IN = load_registry(None, Trust())
 KINDS = BUILT_IN.kinds
@@ -137,7 +137,7 @@ def test_a_whole_number_typed_as_any_number_stays_whole():
 
 @pytest.mark.parametrize("value", ["tab\there", "\x1b[2J", "two\n\x1b[2J", "\u202e", "two\nlines"])
 def test_a_text_that_a_line_cannot_hold_is_spelled_in_a_box(value):
-    assert fields("Rubric", {"criteria": value})["criteria"].kind == "text" and not _fits_line(value)
+    assert fields("Rubric", {"criteria": value})["criteria"].kind == "text" and not fits_line(value)
     assert unspelled(spelled(value)) == value
 
 

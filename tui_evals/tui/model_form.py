@@ -21,7 +21,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.runs.readiness import Option, model_options, option_kind, without_none
 from tui_evals.text import strictjson
 from tui_evals.transcript import Transcript, to_json
-from tui_evals.tui.widgets.form import (
+from tui_evals.tui.widgets.form_fields import (
     LIST,
     MAPPING,
     Faults,

@@ -32,7 +32,8 @@ from tui_evals.tui.external_programs import edit_file
 from tui_evals.tui.messages import ShowPane, StateChanged, WritePrompt
 from tui_evals.tui.rows import Row, Style, fit, paragraph, row, wrapped
 from tui_evals.tui.widgets.dialogs import Ask, Confirm, Dialog, Entry, Menu
-from tui_evals.tui.widgets.form import Field, Form
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Field
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import NO_DATASET_OPEN, Workspace
 

@@ -54,7 +54,8 @@ from tui_evals.tui.permissions import NOT_AGREED, approve
 from tui_evals.tui.rows import JoinedRows, Row, Rows, fit, paragraph, row
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu, ask_priced
-from tui_evals.tui.widgets.form import Field, Form
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Field
 from tui_evals.tui.widgets.inputs import give_keys
 from tui_evals.tui.widgets.lines import Lines
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from tui_evals.targets.base import ConfigurationError
 from tui_evals.targets.config import Settings
-from tui_evals.tui.widgets.form import Faults, Field, Form, Values
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Faults, Field, Values
 
 from .desk import Command, Commands, Desk
 from .messages import StateChanged

@@ -343,7 +343,7 @@ def _used_names(workspace: Workspace, field: str) -> list[str]:
 def add_missing_value(workspace: Workspace, field: str, mark: str) -> int | None:
     """Begin the value of a variable that a text of the item uses and nothing gives; its number, if there is one."""
     units = (workspace.unit, get_at(workspace.data, workspace.where[:2]), workspace.data)
-    given = [get_at(one, (name,)) for one in units for name in ("variables", "matrix")]
+    given = [one.get(name) for one in units if isinstance(one, dict) for name in ("variables", "matrix")]
     names = {name for value in given if isinstance(value, dict) for name in value}
     missing = next((name for name in _used_names(workspace, field) if name not in names), None)
     if missing is None or field != "variables":

@@ -24,7 +24,7 @@ from tui_evals.tui.widgets.dialogs import Entry, Menu
 from tui_evals.tui.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tui_evals.tui.widgets.form import Field
+    from tui_evals.tui.widgets.form_fields import Field
 
 _ASKED = ("tool_results", "attachments", "response_format")
 """Fields that offer what there is already: calls of a run, files, the answer on screen."""
@@ -66,7 +66,7 @@ async def edit_part(pane: Pane, field: str, number: int) -> None:
 async def add_tool(pane: Pane, field: str, number: int) -> bool:
     """Add a tool at a position once its form is taken; False when nothing was written."""
     from tui_evals.tui.model_form import TOOL
-    from tui_evals.tui.widgets.form import Field
+    from tui_evals.tui.widgets.form_fields import Field
 
     before = value_at(pane.workspace.data, pane.workspace.where, field)
     tool = await _ask(pane, Field("new tool", "object", shape=TOOL), {})
@@ -111,7 +111,7 @@ async def _ask(pane: Pane, one: Field, before: Any) -> Any:
 async def _ask_format(pane: Pane, before: Any) -> Any:
     """Choose text, JSON, or a schema: written field by field, or made of the answer on screen."""
     from tui_evals.tui.model_form import SCHEMA, schema_made
-    from tui_evals.tui.widgets.form import Field
+    from tui_evals.tui.widgets.form_fields import Field
 
     made = schema_made(await asyncio.to_thread(_text_on_screen, pane))
     entries = [
@@ -162,7 +162,7 @@ def _recorded_results(pane: Pane) -> list[Any]:
     from tui_evals.store.reader import Reader
     from tui_evals.store.records import transcript_of
     from tui_evals.transcript import calls_with_results
-    from tui_evals.tui.widgets.form import Start
+    from tui_evals.tui.widgets.form_fields import Start
 
     workspace, run = pane.workspace, pane.watching.run
     if run is None or not pane.watching.database.exists():
@@ -211,7 +211,7 @@ def _call_words(value: Mapping[str, Any]) -> str:
 def _templates(workspace: Workspace) -> Iterator[Any]:
     """An object to begin with for each tool of the item and the dataset."""
     from tui_evals.datasets.tools import tool_name
-    from tui_evals.tui.widgets.form import Start
+    from tui_evals.tui.widgets.form_fields import Start
 
     units = (workspace.unit if workspace.where else None, workspace.data)
     tools = [

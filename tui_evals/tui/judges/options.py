@@ -41,7 +41,8 @@ from tui_evals.tui.model_form import (
 from tui_evals.tui.watch import Watch
 from tui_evals.tui.widgets.dialogs import Entry
 from tui_evals.tui.widgets.finding import Complete
-from tui_evals.tui.widgets.form import Field, Form, ListShape, Start, Values, data_field
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Field, ListShape, Start, Values, data_field
 from tui_evals.tui.workspace import Workspace
 
 

@@ -187,7 +187,7 @@ class JudgesPane(Pane):
         from tui_evals.tui.judges.options import ask_options, evaluator_choices, faults
         from tui_evals.tui.judges.trial import CannotTry
         from tui_evals.tui.judges.writing import new_entries, write_new
-        from tui_evals.tui.widgets.form import free_key
+        from tui_evals.tui.widgets.form_fields import free_key
 
         self._of_dataset |= bool(examples)
         if examples and (reason := self.why_not("add")):

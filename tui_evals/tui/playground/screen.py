@@ -42,7 +42,8 @@ from tui_evals.tui.playground.conversation import (
 from tui_evals.tui.rows import JoinedRows, Rows, Style, paragraph, row
 from tui_evals.tui.widgets.bar import Keys, Status
 from tui_evals.tui.widgets.dialogs import Ask, Entry, Menu
-from tui_evals.tui.widgets.form import Field, Form
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Field
 from tui_evals.tui.widgets.inputs import EditArea, give_keys
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace

@@ -57,7 +57,8 @@ from tui_evals.tui.rules.book import message_rows
 from tui_evals.tui.rules.state import BASELINE, LOOSE, RuleLine
 from tui_evals.tui.rules.view import Making, RulesView, files_agree
 from tui_evals.tui.widgets.dialogs import Confirm, Entry, Menu, Reading
-from tui_evals.tui.widgets.form import DONE, Faults, Field, Form, Values
+from tui_evals.tui.widgets.form import DONE, Form
+from tui_evals.tui.widgets.form_fields import Faults, Field, Values
 from tui_evals.tui.widgets.inputs import give_keys
 from tui_evals.tui.widgets.lines import Lines
 

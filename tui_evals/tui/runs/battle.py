@@ -64,7 +64,8 @@ from tui_evals.tui.messages import FightBattle
 from tui_evals.tui.permissions import NOT_AGREED, approve
 from tui_evals.tui.rows import Row, Style, row, wrapped
 from tui_evals.tui.widgets.dialogs import Entry, Menu, Reading, ask_priced
-from tui_evals.tui.widgets.form import Faults, Field, Form, Values
+from tui_evals.tui.widgets.form import Form
+from tui_evals.tui.widgets.form_fields import Faults, Field, Values
 from tui_evals.tui.widgets.lines import Lines
 from tui_evals.tui.workspace import Workspace
 

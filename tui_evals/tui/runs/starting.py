@@ -46,7 +46,8 @@ from tui_evals.tui.permissions import NOT_AGREED, STORE_UNUSED, approve, approve
 from tui_evals.tui.rows import row, wrapped
 from tui_evals.tui.runs.run_status import why_no_run
 from tui_evals.tui.widgets.dialogs import Confirm, Reading, ask_priced
-from tui_evals.tui.widgets.form import DONE, LEAVE, Faults, Field, Form, Values
+from tui_evals.tui.widgets.form import DONE, LEAVE, Form
+from tui_evals.tui.widgets.form_fields import Faults, Field, Values
 from tui_evals.tui.workspace import Selection
 
 WITHOUT = "without judges"

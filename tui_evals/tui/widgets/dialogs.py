@@ -70,7 +70,7 @@ class Ask(Dialog[str]):
     """One line of text; the answer is None when it is cancelled.
 
     One that `keeps` is written into what is there already, so escape takes it, as in every box; others ask for what is
-    needed to begin something, which escape does not.
+    needed to begin something, which escape does not: it says so before what was typed is dropped.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "take", show=False)]
@@ -91,12 +91,14 @@ class Ask(Dialog[str]):
         self._check = check
         self._keeps = keeps
         self._complete = complete
+        self._warned = False
 
     def body(self) -> list[Widget]:
         suggester = CompletionSuggester(self._complete) if self._complete else None
         return [LineInput(self._value, id="line", select_on_focus=False, suggester=suggester)]
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        self._warned = False
         problem = self._check(event.value) if self._check else None
         self.say(problem or self._help, wrong=problem is not None)
 
@@ -114,9 +116,13 @@ class Ask(Dialog[str]):
         return self._check(self.query_one(Input).value) if self._check else None
 
     def action_leave(self) -> None:
-        """Take what is kept, and ask before it is dropped; leave what would begin something."""
-        if not self._keeps or self.query_one(Input).value == self._value:
+        """Take what is kept, and ask before it is dropped; leave what would begin something at the second press."""
+        typed = self.query_one(Input).value
+        if typed == self._value or self._warned or not (self._keeps or typed.strip()):
             self.dismiss(None)
+        elif not self._keeps:
+            self._warned = True
+            self.say(_not_taken(typed, "it"))
         elif problem := self._problem():
             self.app.push_screen(unread_menu("the text", problem, file=False), self._decided)
         else:
@@ -125,6 +131,11 @@ class Ask(Dialog[str]):
     def _decided(self, choice: object) -> None:
         if choice == "drop":
             self.dismiss(None)
+
+
+def _not_taken(text: str, what: str) -> str:
+    """What is said before a second press of escape drops a text."""
+    return f"“{safe_line(text, 60)}” is not taken yet. enter takes {what}, esc again leaves."
 
 
 class Confirm(Dialog[bool]):
@@ -503,7 +514,7 @@ class Menu(Dialog[Any]):
             self.dismiss(None)
         else:
             self._warned = True
-            self.say(f"“{self._own.name}” is not taken yet. enter takes the line under the cursor, esc again leaves.")
+            self.say(_not_taken(self._own.name, "the line under the cursor"))
 
     def action_take(self) -> None:
         """Take the entry under the cursor, or those that are marked."""
