@@ -115,7 +115,7 @@ async def test_every_way_to_run_something_asks_first(name, opened):  # noqa: F81
                 await person.sees("repairs and retries may add some")
         await person.until(lambda: page_is_up(person), 20)
         assert says in words_of(person)
-        assert "may this project do that?" in person.screen()
+        assert "Allow this?" in person.screen()
         await person.press("n")
         await person.until(lambda: not page_is_up(person))
     assert opened.marks == []

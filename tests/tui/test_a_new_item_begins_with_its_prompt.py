@@ -21,8 +21,9 @@ def test_three_keys_lead_from_one_item_to_the_next_and_each_text_is_where_it_bel
         terminal.after("n", "new item, 3 of 3")
         terminal.after("\rQ3\tA3\x1b", "r.run")
         terminal.after("\x13", "saved data.json")
-        terminal.after("n", "must not be empty")
-        terminal.press("\x1b\x11")
+        terminal.after("n", "new item, 4 of 4")
+        terminal.after("\x1b", "must not be empty")
+        terminal.press("\x11")
         assert terminal.end() == 0
     assert json.loads(file.read_text())["items"] == [
         {"prompt": f"Q{number}", "expected_response": f"A{number}"} for number in (1, 2, 3)

@@ -276,7 +276,8 @@ async def test_a_line_written_into_what_is_there_is_kept_by_escape_and_one_that_
         ((*"bcd", "escape", *"drop", "enter"), [None]),
     ):
         assert await got(Ask("name", "a", check=long, keeps=True), *keys) == answers, keys
-    assert await got(Ask("name", "a", check=long), "b", "escape") == [None]
+    assert await got(Ask("name", "a", check=long), "b", "escape") == []
+    assert await got(Ask("name", "a", check=long), "b", "escape", "escape") == [None]
 
 
 @pytest.mark.nightly

@@ -280,7 +280,7 @@ def test_the_title_tells_filter_and_sorting():
 
 
 def test_an_empty_pane_says_what_belongs_there_and_the_key_that_makes_one():
-    assert "1 r" in text(no_answers_rows(None, AnswerOrder(), 60)[1])
+    assert text(no_answers_rows(None, AnswerOrder(), 60)[1]).split()[:3] == ["r", "run", "what"]
     assert len(no_answers_rows(None, AnswerOrder(), 60, any_open=False)) == 1
     assert "failed" in text(no_answers_rows(a_run(), AnswerOrder("failed"), 60)[0])
 
@@ -441,7 +441,7 @@ async def test_without_a_run_the_pane_says_what_belongs_here(world):
         await world.press(pilot, "S")
         shown = " ".join(world.lines())
         assert " ".join(shown.split()) == "The answers of a run appear here."
-        assert pilot.app.said == ["there is no run on screen; r runs the dataset, 6 lists the runs"]
+        assert pilot.app.said == ["there is no run on screen; r starts one, 6 lists the runs"]
 
 
 async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):

@@ -52,7 +52,7 @@ async def approve(app: DialogShower, missing: Sequence[Permission], root: Path) 
         return True
     request = await asyncio.to_thread(permission_request, missing, root)
     count = f" · {len(request.missing)} things" if len(request.missing) > 1 else ""
-    page = ConfirmPage(f"may this project do that?{count}", lambda width: request_rows(request, width), "let it")
+    page = ConfirmPage(f"Allow this?{count}", lambda width: request_rows(request, width), "allow")
     if await app.push_screen_wait(page) is not True:
         return False
     await asyncio.to_thread(agree, missing, root)

@@ -112,7 +112,7 @@ class Step(NamedTuple):
 
 
 NO_RUN = (
-    Step("everywhere", "run", "1 r", "run the dataset; the cost is shown first"),
+    Step("everywhere", "run", "r", "run what is selected; the cost is shown first"),
     Step("judges", "add", "3 a", "add an evaluator"),
     Step("tree", "new", "1 n", "add an item"),
 )

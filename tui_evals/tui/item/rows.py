@@ -308,7 +308,8 @@ def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int)
         of_field = field_rows(name, value, width, dim=locked, lit=name == editing, most=most)
         page.values.append(len(of_field) - (width < _BESIDE))
         rows += of_field
-        rows += problem_rows(unit_faults.fields.get(name, ()), len(place_of(workspace.where, name)), width)
+        if name != editing or value:  # what is not written yet is no mistake
+            rows += problem_rows(unit_faults.fields.get(name, ()), len(place_of(workspace.where, name)), width)
     rows += (
         _turn_rows(workspace, unit, unit_faults, width)
         if workspace.where

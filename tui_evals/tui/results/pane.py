@@ -54,7 +54,7 @@ class ResultsPane(ResultsTable):
     def why_not(self, action: str) -> str | None:
         run = self.watching.run
         if run is None:
-            return "there is no run on screen; r runs the dataset, 6 lists the runs"
+            return "there is no run on screen; r starts one, 6 lists the runs"
         if action in _NEED_ANSWER and self._answer() is None:
             return "there is no answer under the cursor"
         if action == "check" and self.workspace.editing is None:
