@@ -88,6 +88,8 @@ async def test_with_a_dataset_and_no_run_the_empty_panes_offer_the_next_steps(fo
         await person.press("escape")
         await person.until(lambda: len(person.app.screen_stack) == 1)
         assert person.app.watching.answer is None
+        await person.press("j", "4", *"1gr")  # the keys that the row names
+        await person.sees("run all 4 items")
 
 
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 45), marks=pytest.mark.nightly)])

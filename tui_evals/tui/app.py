@@ -522,6 +522,9 @@ class Workbench(DeskApp):
         if message.name == "sample":
             self.run_worker(self._try_sample(), group="acts", name="sample", exit_on_error=False)
         else:
+            if message.name == "run":
+                self.workspace.where = ()
+                self.bring("tree")
             commands.do(self, next(one for one in ACTIONS if one[:2] == (message.where, message.name)))
 
     async def _try_sample(self) -> None:

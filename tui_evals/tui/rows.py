@@ -112,11 +112,11 @@ class Step(NamedTuple):
 
 
 NO_RUN = (
-    Step("everywhere", "run", "r", "run what is selected; the cost is shown first"),
+    Step("everywhere", "run", "1 g r", "run the whole dataset; the cost is shown first"),
     Step("judges", "add", "3 a", "add an evaluator"),
     Step("tree", "new", "1 n", "add an item"),
 )
-"""What to do where there is a dataset and no run of it."""
+"""What to do where there is a dataset and no run of it; r alone runs what is selected in pane 1."""
 _STEP_KEYS = 7
 
 
