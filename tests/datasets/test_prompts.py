@@ -246,6 +246,8 @@ def test_a_prompt_that_is_not_utf_8_or_not_there_is_a_sentence(tmp_path):
     file.write_bytes(b"name: caf\xe9\n")
     with pytest.raises(DatasetError, match="is not UTF-8 text"):
         load_prompt(file)
+    with pytest.raises(DatasetError, match=r"save the text as one, such as brief\.prompty"):
+        load_prompt(Path("Answer in 3.5 words: {{prompt}}"))
 
 
 def test_an_alias_for_the_messages_is_placed_where_it_stands(tmp_path):

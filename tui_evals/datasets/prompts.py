@@ -237,7 +237,13 @@ def load_prompt(file: Path) -> Prompty:
     except UnicodeDecodeError:
         raise DatasetError(str(file), [Problem("is not UTF-8 text; save the file as UTF-8")]) from None
     except OSError as error:
-        raise DatasetError(str(file), [Problem(f"cannot be read: {error.strerror}")]) from None
+        # A name without the ending of a prompt is most often the prompt itself.
+        remedy = (
+            ""
+            if prompt_name(file) != file.name
+            else ". A prompt is named by its file: save the text as one, such as brief.prompty"
+        )
+        raise DatasetError(str(file), [Problem(f"cannot be read: {error.strerror}{remedy}")]) from None
     github = file.name.lower().endswith(GITHUB_SUFFIXES)
     try:
         prompt = parse_github_prompt(text, str(file)) if github else parse_prompty(text)
