@@ -14,7 +14,6 @@ from tui_evals.datasets.model import Dataset, Item
 from tui_evals.evaluators.base import Evidence, Score, evaluate, skipped_score
 from tui_evals.evaluators.judging import CHUNKS, chunk_texts
 from tui_evals.evaluators.rows import tool_call
-from tui_evals.evaluators.structured import JsonSchema, JsonValid
 from tui_evals.light_records import dataclass
 from tui_evals.runs.prompting import (
     Chat,
@@ -218,6 +217,8 @@ async def form_record(evidence: Evidence, item: Item, dataset: Dataset) -> Score
     wanted = item.response_format or dataset.response_format
     if wanted in (None, "text"):
         return None
+    from tui_evals.evaluators.structured import JsonSchema, JsonValid  # which import what validates schemas
+
     if isinstance(wanted, dict):
         schema = wanted.get("schema", wanted) if "type" not in wanted or wanted["type"] == "json_schema" else wanted
         evaluator: JsonValid | JsonSchema = JsonSchema(JsonSchema.Options.model_validate({"schema": schema}))

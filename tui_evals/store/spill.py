@@ -123,7 +123,7 @@ class Spill:
 
 def spilled_files(store: Path, run: str) -> list[Path]:
     """The files with what executions of a run could not store, the oldest first."""
-    found = [file for place in spill_places(store) for file in place.glob(f"{_prefix(run)}*.jsonl") if _is_ours(file)]
+    found = _files(store, _prefix(run))
     return sorted(found, key=lambda file: file.stat().st_mtime)
 
 
@@ -132,8 +132,7 @@ def orphaned_files(store: Path) -> list[Path]:
 
     A clone may bring such a file too, so one counts only if it names a store that is the user's own.
     """
-    found = [file for place in spill_places(store) for file in place.glob(f"{_prefix('*')}*.jsonl") if _is_ours(file)]
-    heads = [(file, _readable_head(file)) for file in found]
+    heads = [(file, _readable_head(file)) for file in _files(store, _PREFIX)]
     return [file for file, head in heads if head.get("store") == str(store) and _is_of_own_store(head, store)]
 
 
@@ -264,8 +263,23 @@ def _mark(file: Path) -> str:
     return f"stored {file.name}"
 
 
+_PREFIX = "unstored-"
+
+
 def _prefix(run: str) -> str:
-    return f"unstored-{run}-"
+    return f"{_PREFIX}{run}-"
+
+
+def _files(store: Path, prefix: str) -> list[Path]:
+    """The files of this user in which rows lie that could not be stored."""
+    found: list[Path] = []
+    for place in spill_places(store):
+        try:
+            files = [place / name for name in os.listdir(place) if name.startswith(prefix) and name.endswith(".jsonl")]
+        except OSError:
+            continue  # where there is no such folder, there are no files
+        found += filter(_is_ours, files)
+    return found
 
 
 def _plain(row: Any) -> Any:

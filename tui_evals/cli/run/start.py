@@ -12,7 +12,6 @@ from typing import Any
 
 from tui_evals.cli import inputs, project
 from tui_evals.cli.inputs import approve, approve_store, document_of, evaluators_named, open_project
-from tui_evals.cli.look.show import answers_to
 from tui_evals.cli.output import Stop, colour, say, say_end, say_json_line, warn
 from tui_evals.cli.run.execution import (
     chosen_cluster,
@@ -336,6 +335,8 @@ def rescore_item(word: str, item: str, dataset: Path | None, options: Mapping[st
     other = next((f"--{name.replace('_', '-')}" for name in _OF_WHOLE_RUNS if options.get(name)), "")
     if other or how.gates.has_checks:
         raise Stop(f"--item judges the answers to one item in place; {other or 'a gate'} is for a whole run")
+    from tui_evals.cli.look.show import answers_to  # takes long to import
+
     here = open_project(how.env_name, how.trusting)
     with refusals(), project.reader() as reader:
         run = project.run_named(reader, word)
