@@ -47,6 +47,25 @@ def item(person):
     return person.app.workspace.items[0]
 
 
+async def test_a_picture_elsewhere_in_the_project_is_copied_next_to_the_dataset(folder):
+    (folder / "evals").mkdir()
+    write(folder / "evals" / "own.json", {"items": [ITEM]})
+    picture = (folder / "pictures" / "lamp.png").read_bytes()
+    async with at_the_workbench(folder, dataset="evals/own.json") as person:
+        await begin(person)
+        await person.press("a")
+        await person.type("attach\n")
+        await person.sees("elsewhere in the project; a copy is put next to the dataset")
+        assert "a note.txt" not in person.screen()
+        await person.type("lamp\n")
+        await person.until(lambda: item(person).get("attachments") == ["pictures/lamp.png"], 20)
+        assert "copied to evals/: pictures/lamp.png" in person.said()
+        assert (folder / "evals" / "pictures" / "lamp.png").read_bytes() == picture
+        await person.press("g", "j", "enter")
+        await person.sees("files that go along")
+        assert "elsewhere in the project" not in person.screen()
+
+
 @pytest.mark.nightly
 async def test_files_are_chosen_by_name_with_a_preview_and_taken_away_by_unmarking(folder):
     async with at_the_workbench(folder, dataset="data.json") as person:

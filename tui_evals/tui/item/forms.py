@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tui_evals.datasets.attachments import attachable_files, describe_file, has_media_name
+from tui_evals.datasets.attachments import MAX_BYTES, attachable_files, describe_file, has_media_name
 from tui_evals.datasets.fields import place_of, value_at, with_value
 from tui_evals.datasets.paths import CannotEdit, Path, get_at, path_text, same_data, set_at
+from tui_evals.files import CannotSave, make_folder, write_atomically
 from tui_evals.present.figures import file_size
+from tui_evals.project_files import read_bytes
 from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.completion import Completer
@@ -226,11 +229,11 @@ async def _ask_files(pane: Pane, before: Any) -> Any:
     folder = pane.workspace.editing.document.file.parent
     attached = {one if isinstance(one, str) else one.get("path"): one for one in before or () if _has_path(one)}
     dataset = pane.workspace.editing.document.file.name
-    found = await asyncio.to_thread(lambda: list(islice(attachable_files(folder), _MOST_FILES)))
-    found = sorted((one for one in found if one[0] != dataset), key=lambda one: not has_media_name(one[0]))
-    names = dict.fromkeys([*attached, *(name for name, _ in found)])
-    sizes = dict(found)
-    entries = [
+    root = pane.workspace.root
+    sizes, elsewhere = await asyncio.to_thread(_find_files, folder, root)
+    found = sorted((name for name in sizes if name != dataset), key=lambda name: not has_media_name(name))
+    names = dict.fromkeys([*attached, *found])
+    entries: list[Entry] = [
         Entry(
             name,
             name,
@@ -240,16 +243,62 @@ async def _ask_files(pane: Pane, before: Any) -> Any:
         )
         for name in names
     ]
-    chosen: Sequence[str] | None = await pane.app.push_screen_wait(
+    entries += [
+        Entry(_ToCopy(name), name, file_size(size), partial(describe_file, root, name), group=_COPIED)
+        for name, size in elsewhere.items()
+    ]
+    chosen: Sequence[str | _ToCopy] | None = await pane.app.push_screen_wait(
         Menu(
             "files that go along with the prompt",
             entries,
             several=True,
             optional=bool(attached),
-            empty=f"no file is in {safe_line(str(folder), 60)} or below it",
+            empty=f"no file is in {safe_line(str(folder), 60)} or below it. Put a copy there first",
         )
     )
-    return None if chosen is None else [attached.get(name, name) for name in chosen]
+    if chosen is None:
+        return None
+    try:
+        copied = [one.name for one in chosen if isinstance(one, _ToCopy)]
+        await asyncio.to_thread(_copy_files, copied, root, folder)
+    except (CannotSave, OSError) as problem:
+        pane.say(f"no file was attached: {problem}", "error")
+        return None
+    if copied:
+        pane.say(f"copied to {safe_line(folder.name)}/: {safe_line(', '.join(copied), 200)}")
+    given = [one.name if isinstance(one, _ToCopy) else one for one in chosen]
+    return [attached.get(name, name) for name in given]
+
+
+_COPIED = "elsewhere in the project; a copy is put next to the dataset"
+
+
+class _ToCopy(NamedTuple):
+    """The key of a file that does not go along from where it is."""
+
+    name: str
+
+
+def _find_files(folder: FilePath, root: FilePath) -> tuple[dict[str, int], dict[str, int]]:
+    """The files that may go along and their sizes, and the pictures, sounds and PDFs elsewhere in the project."""
+    here = dict(islice(attachable_files(folder), _MOST_FILES))
+    folder, root = folder.resolve(), root.resolve()
+    if folder == root or not folder.is_relative_to(root):
+        return here, {}
+    every = islice(attachable_files(root), _MOST_FILES)
+    return here, {
+        name: size
+        for name, size in every
+        if has_media_name(name) and not (folder / name).exists() and not (root / name).is_relative_to(folder)
+    }
+
+
+def _copy_files(names: Sequence[str], root: FilePath, folder: FilePath) -> None:
+    """Copy files of the project below the folder of a dataset."""
+    for name in names:
+        content = read_bytes(root / name, root=root, most=MAX_BYTES)
+        make_folder((folder / name).parent)
+        write_atomically(folder / name, content)
 
 
 def _has_path(one: object) -> bool:
