@@ -45,7 +45,7 @@ def test_the_columns_are_fields_variables_and_what_is_only_shown():
     assert [column.name for column in columns_of(ITEMS)] == [
         *("testId", "prompt", "expected_response", "city", "n", "category", "tags", "evaluators", "status")
     ]
-    assert cell_text(ITEMS[2], PROMPT) == "hello (+1 turns)" and cell_text(ITEMS[1], TAGS) == "smoke, vip"
+    assert cell_text(ITEMS[2], PROMPT) == "hello (+1 turn)" and cell_text(ITEMS[1], TAGS) == "smoke, vip"
 
 
 def test_a_cell_is_written_as_what_its_column_holds():

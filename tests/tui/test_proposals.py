@@ -180,6 +180,8 @@ async def test_without_a_target_the_demo_proposes_by_a_script_from_every_marked_
         await person.press("A")
         await person.until(lambda: not at_review(person), SOON)
         assert "4 items kept" in person.said()
+        space = person.app.workspace
+        assert sorted(space.marks) == [0, 3] and space.item == 6  # as marked, and where the cursor was
         items = person.app.workspace.items
         assert [proposal_facts(one).get("from", "") for one in items] == ["", "#1", "#1", "", "#2", "#2", ""]
         assert "question 0" in items[1]["prompt"] and "question 1" in items[4]["prompt"]

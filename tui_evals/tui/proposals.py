@@ -63,7 +63,7 @@ KEPT = "proposals"
 """Under what the session keeps what is not decided, by the file of the dataset."""
 _REFUSALS = (CannotGenerate, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError, OSError)
 _SCRIPTED = " It is a script to try this out: add a target to .evals/config.toml (, opens the settings) for real items."
-_NO_RULES = "this dataset has no rules. 8 in the workbench makes a dataset with rules from a prompt file"
+_NO_RULES = "this dataset has no rules; esc, then 8 makes one with rules"
 _NO_FAILURES = "the last run of this dataset has no failed answers"
 _NO_ITEM = "go to an item first, or mark some: new items are written from them"
 _NAMED = 3
@@ -137,7 +137,7 @@ class ProposalsScreen(FeatureScreen):
         self.text.border_title, self.seed.border_title = Content("proposal"), Content("written from")
         give_keys(self.lines)
         self.set_interval(0.5, self._tick)
-        self.run_worker(self._compare(), group="comparing", name="comparing", exclusive=True, exit_on_error=False)
+        self._compare_soon()
         self.draw()
         if not self.queue:
             perform(self, "ask")
@@ -164,7 +164,12 @@ class ProposalsScreen(FeatureScreen):
         self._keep_queue()
         self.draw()
         if self.is_mounted:
-            self.run_worker(self._compare(), group="comparing", name="comparing", exclusive=True, exit_on_error=False)
+            self._compare_soon()
+
+    def _compare_soon(self) -> None:
+        # Not a coroutine, which would never be awaited where the screen is left before the worker begins.
+        compare: Any = self._compare
+        self.run_worker(compare, group="comparing", name="comparing", exclusive=True, exit_on_error=False)
 
     async def _compare(self) -> None:
         """Find again which proposals repeat something; there may be many items to compare with."""
@@ -256,7 +261,11 @@ class ProposalsScreen(FeatureScreen):
         workspace, proposal = self.desk.workspace, self.queue[number]
         item = named_item(proposal, workspace.test_ids)
         place = place_for(workspace.items, proposal)
+        where, marks = workspace.where, {mark + (mark >= place) for mark in workspace.marks}
         workspace.apply(insert_item(workspace.data, place, item), f"a proposed item from {proposal.seed.name}")
+        if workspace.item is not None and workspace.item >= place:
+            where = ("items", workspace.item + 1, *where[2:])
+        workspace.go(where, marks)
         del self.queue[number]
         self.decided.append((number, proposal, place))
         self.desk.post_message(StateChanged())
@@ -512,7 +521,8 @@ def _menu(seeds: Sequence[Seed], failures: Sequence[Proposal], rules: Sequence[s
             return None if count == _COUNT else Entry(("harder", count), f"{count} {_HARDER_WORDS}", of, why_not=none)
         return Entry(("words", words), words, "in your words", why_not=none) if words else None
 
-    intro = "Choose, or write what you want: a number, ten about refunds, in Spanish, three against rule 2."
+    of_rules = ", three against rule 2" if len(rules) > 1 else ""
+    intro = f"Choose, or write what you want: a number, ten about refunds, in Spanish{of_rules}."
     does, typing = "asks what it costs", "what you want"
     return Menu("propose items", entries, typed=typed, typing=typing, does=does, intro=intro)
 

@@ -12,6 +12,7 @@ from tui_evals.datasets.paths import CannotEdit, Data, set_at
 from tui_evals.datasets.steps import items_of, new_item
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import escape_formula, restore_formula
 
 Kind = Literal["field", "tags", "variable", "shown"]
@@ -67,7 +68,7 @@ def cell_text(item: object, column: Column) -> str:
     turns = item.get("turns")
     if column == PROMPT and value is None and isinstance(turns, list):
         first = turns[0] if turns and isinstance(turns[0], dict) else {}
-        return f"{_text(first.get('prompt'))} (+{len(turns) - 1} turns)"
+        return f"{_text(first.get('prompt'))} (+{counted(len(turns) - 1, 'turn')})"
     return _text(value)
 
 
