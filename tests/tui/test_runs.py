@@ -188,7 +188,7 @@ def test_the_lines_about_a_run_hold_all_that_its_row_may_cut():
 
 
 def test_an_empty_list_says_what_belongs_there():
-    assert "run the dataset" in "\n".join(text_of(empty_lines("", 80)))
+    assert "run the whole dataset" in "\n".join(text_of(empty_lines("", 80)))
     assert len(empty_lines("", 80, any_open=False)) == 1
     assert "nightly" in "\n".join(text_of(empty_lines("nightly", 80)))
 
