@@ -386,7 +386,7 @@ class Fuzzing:
 
     def _takes_up(self, window: Window) -> bool:
         window.read(0.3)
-        if "were kept" in window.terminal.rows.screen and "take them up" in window.terminal.rows.screen:
+        if "were kept" in window.terminal.rows.screen and "restore them" in window.terminal.rows.screen:
             window.press("\r", 0.3)
         return bool(window.tree) and not self._dead_drafts()
 

@@ -199,19 +199,19 @@ async def _offer(desk: Desk, draft: Draft) -> None:
 def _question(draft: Draft, file: Path, names: list[str], editing: Editing) -> Menu:
     """What to do with the edits of a session: when they were made, and to which items."""
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(draft.time))
-    about = "u takes them off"
+    about = "u undoes it"
     if editing.document.digest != draft.digest:
         about = "the file has changed since; u shows it"
     elif editing.dirty:
-        about = "they are merged with your own; u takes them off"
+        about = "they are merged with your own; u undoes it"
     some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     more = f"{_items(len(names))} changed: {some}" if names else "no item changed; the settings of the dataset did"
     return Menu(
         f"unsaved edits of {file.name} were kept · {when} · {_items(len(names))}",
         [
-            Entry("take", "take them up", about, more),
-            Entry("later", "ask me again later", "they stay kept", more),
-            Entry("drop", "forget them", "they are lost", more),
+            Entry("take", "restore them", about, more),
+            Entry("later", "ask again later", "they are kept", more),
+            Entry("drop", "discard them", "they are lost", more),
         ],
     )
 
