@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import quantiles
 
@@ -22,6 +23,7 @@ from tests.tui.terminal import Terminal, workbench
 WIDE, NARROW = (160, 45), (80, 24)
 READY = b"all keys"
 _NAME = re.compile(r"q-([0-9]{6})")
+_COUNT = re.compile(r"running ([0-9,]+)/")
 Taken = dict[str, list[float]]
 _BUSY = 12.0
 """The share of a core above which a workbench is not at rest yet."""
@@ -150,8 +152,9 @@ def live(rows: int, rate: float, seconds: float, tries: int) -> None:
                     with (
                         fed(here / path.relative_to(made), run, rows // 3, rate, 3 * seconds + 60),
                         program(here, "watch", "last", "--tui", size=size) as terminal,
+                        closing(sqlite3.connect(here / path.relative_to(made))) as database,
                     ):
-                        _watched(terminal, seconds, taken)
+                        _watched(terminal, database, seconds, taken)
             _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
 
 
@@ -168,13 +171,14 @@ def _rests(terminal: Terminal) -> None:
             return
 
 
-def _watched(terminal: Terminal, seconds: float, taken: Taken) -> None:
+def _watched(terminal: Terminal, database: sqlite3.Connection, seconds: float, taken: Taken) -> None:
     _settled(terminal)
     _put(taken, "rest", load(terminal, seconds))
     taken.setdefault("keys", []).extend(_moving(terminal, seconds / 2))
     press(terminal, "f", "follow")
     pause(terminal, 2.0)
     _put(taken, "follow", load(terminal, seconds))
+    taken.setdefault("store", []).extend(_arriving(terminal, database, seconds / 2))
     taken.setdefault("away", []).extend(_away(terminal, seconds / 2))
 
 
@@ -202,12 +206,37 @@ def _away(terminal: Terminal, seconds: float) -> Iterator[float]:
         press(terminal, "f", "follow")
 
 
+def _arriving(terminal: Terminal, database: sqlite3.Connection, seconds: float) -> Iterator[float]:
+    """From a verdict in the store to the count of them in the title of the results."""
+
+    def stored() -> int:
+        found = database.execute("SELECT count(*) FROM answers WHERE status IN ('pass', 'fail')").fetchone()
+        return int(found[0])
+
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        before = stored()
+        while (count := stored()) == before:
+            pause(terminal, 0.002)
+        come, since = time.monotonic(), len(terminal.raw)
+        while not any(_number(shown) >= count for shown in _COUNT.findall(terminal.shown_since(since))):
+            assert terminal.read(1.0) and time.monotonic() - come < 60, terminal.shown[-2000:]
+        yield 1000 * (time.monotonic() - come)
+        pause(terminal, 0.037)
+
+
+def _number(shown: str) -> int:
+    return int(shown.replace(",", ""))
+
+
 def _tell_live(where: str, taken: Taken) -> None:
     for what, words in (("rest", "cursor at rest"), ("follow", "following")):
         figure(f"{where}, {words}", taken[f"{what} CPU"], "% CPU", "goal ≤ 3")
         figure("  on the wire", taken[f"{what} wire"], "KiB/s", "goal ≤ 10")
         found = taken["keys" if what == "rest" else "away"]
         _tell_keys(found)
+    figure("  from the store to the screen", taken["store"], "ms")
+    figure("  the longest", max(taken["store"]), "ms", "goal ≤ 1000")
 
 
 def _tell_keys(found: list[float]) -> None:
