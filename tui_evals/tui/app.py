@@ -396,8 +396,8 @@ class Workbench(DeskApp):
     ) -> None:
         super().__init__(root, database, PANES, COMMANDS, looks)
         self._first_dataset, self._first_run = dataset, run
-        self._rests = False
-        """Whether the next look is left out, because the last one found something."""
+        self._rests = 0
+        """How many looks are left out, because the last one found something."""
         self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
 
     def get_driver_class(self) -> type[Driver]:
@@ -645,16 +645,16 @@ class Workbench(DeskApp):
     def _look(self) -> None:
         if not self.is_running:  # a last tick while the screen is being left finds no panes
             return
-        if self._rests:  # where answers come all the time, five pictures a second show as much as ten
-            self._rests = False
+        if self._rests:  # where answers come all the time, two or three pictures a second show as much as ten
+            self._rests -= 1
             return
         try:
             change = self.watching.poll()
         except StoreError as problem:
             self.tell(str(problem), "error")
             return
-        self._rests = bool(change)
         if change:
+            self._rests = 3
             for pane in self.present_panes():
                 pane.pulse(change)
             self.show_resting_status()
