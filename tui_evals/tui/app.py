@@ -8,7 +8,9 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from textual import events
@@ -380,6 +382,8 @@ _SESSION_SECONDS = 3.0
 _OTHERS_SECONDS = 0.5
 _DISK_SECONDS = 0.5
 _TYPING_PAUSE = 0.15
+_HELD_SECONDS = 0.1
+"""Between two presses of the same key below which it is held down: thirty items a second are not looked at."""
 
 
 class Workbench(DeskApp):
@@ -396,6 +400,10 @@ class Workbench(DeskApp):
     ) -> None:
         super().__init__(root, database, PANES, COMMANDS, looks)
         self._first_dataset, self._first_run = dataset, run
+        self._key, self._key_time, self._held = "", -inf, False
+        """The last key, when it came, and whether it is held down."""
+        self._behind = False
+        """Whether the panes show an item that the cursor has left."""
         self._rests = 0
         """How many looks are left out, because the last one found something."""
         self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
@@ -481,12 +489,35 @@ class Workbench(DeskApp):
             await super().on_event(event)
 
     async def _forward(self, event: Typed) -> None:
+        self._note_key(event)
         if isinstance(event, AltKey) and len(self.screen_stack) == 1 and self._acts_at_once(event.key):
             self.tell(f"alt+{event.key} does nothing. Press {event.key} alone.", "warn")
             return
         if not isinstance(event, events.MouseEvent):
             return_keys(self.screen)
         await super().on_event(event)
+
+    def _note_key(self, event: Typed) -> None:
+        """Whether a key is held down; before anything else is done, the panes show what the cursor is on."""
+        key, now = event.key if isinstance(event, events.Key) else "", monotonic()
+        self._held = bool(key) and key == self._key and now - self._key_time < _HELD_SECONDS
+        self._key, self._key_time = key, now
+        if not self._held:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._behind:
+            self._behind = False
+            self.on_item_shown()
+
+    def _let_go(self) -> None:
+        """Show the item under the cursor once the key is held no more."""
+        left = self._key_time + _HELD_SECONDS - monotonic()
+        if left > 0:
+            self.set_timer(left, self._let_go)
+        else:
+            self._held = False
+            self._catch_up()
 
     def _acts_at_once(self, key: str) -> bool:
         """Whether a key would stop, resume or delete something, unasked."""
@@ -509,8 +540,12 @@ class Workbench(DeskApp):
         self._check_soon()
 
     def on_item_shown(self) -> None:
-        self.sync("tree", "editor", "judges")
-        self.offer_keys()
+        if not self._held:
+            self.sync("tree", "editor", "judges")
+            self.offer_keys()
+        elif not self._behind:
+            self._behind = True
+            self.set_timer(_HELD_SECONDS, self._let_go)
 
     def on_answer_shown(self) -> None:
         self.sync("results", "detail")
