@@ -336,7 +336,7 @@ class Fuzzing:
     @staticmethod
     def _shows_rows(window: Window, rows: list[str]) -> bool:
         window.read(0.1)
-        return list(filter(None, map(_plain, window.tree))) == rows
+        return _rows_of_dataset(window.tree) == rows
 
     def _journal_holds(self, window: Window) -> None:
         """What is on the screen and not in the file is in the store."""
@@ -380,7 +380,7 @@ class Fuzzing:
             self._until(f"{window.name} did not offer its edits", lambda: self._takes_up(window))
         self._back_to_tree(window)
         if unsaved:
-            rows = list(filter(None, map(_plain, before)))
+            rows = _rows_of_dataset(before)
             what = f"{window.name} did not show what it had before it was killed:\n" + "\n".join(rows)
             self._until(what, lambda: self._shows_rows(window, rows))
 
@@ -446,6 +446,11 @@ def _held(lock: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def _rows_of_dataset(tree: Sequence[str]) -> list[str]:
+    """The rows of the open dataset; other files are named below it, a new one that is still empty among them."""
+    return [_plain(line) for number, line in enumerate(tree) if _plain(line) and (not number or line[2:3] in " ▾▸")]
 
 
 def _plain(line: str) -> str:

@@ -138,7 +138,8 @@ async def test_scroll_bars_are_drawn_as_textual_draws_them():
 PRIVATE = {
     "_get_renders": "draws only the rows that changed",
     "_render_chops": "leaves no garbage, and draws scroll bars cheaply",
-    "_refresh_scrollbars": "waits for a layout that is due, which decides whether there are scroll bars",
+    "_arrange_scrollbars": "needs no second layout for the size of a scroll bar",
+    "_refresh_scrollbars": "waits for a layout that is due, and leaves the bar of a list where it is",
     "_size_updated": "needs no second layout, and keeps scroll bars from coming and going",
 }
 """Private methods of Textual that the workbench overrides; another release may rename them without a word."""

@@ -329,6 +329,12 @@ class Lines(ScrollView, can_focus=True):
         # Textual looks again only when it finds another size itself: the scrollbar would stay what it was.
         self.vertical_scrollbar.window_virtual_size = size.height
 
+    def _arrange_scrollbars(self, region: Region) -> Iterable[tuple[Widget, Region]]:
+        """The scrollbar knows its size before Textual tells it, who would lay out all a second time."""
+        for bar, place in super()._arrange_scrollbars(region):
+            bar.set_reactive(Widget.virtual_size, region.size)
+            yield bar, place
+
     def _refresh_scrollbars(self) -> None:
         """The scrollbar is always there, so that nothing else is laid out anew when rows come or go."""
 
