@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.runs.conftest import Project, kill, until
+from tui_evals.runs.executors import local
 from tui_evals.store.writer import Writer
 
 CONCURRENCY = 10
@@ -85,6 +86,19 @@ def test_a_verdict_that_needs_nothing_else_is_in_the_commit_of_its_answer(projec
     project.dataset(9, default_evaluators={"Includes": {}, "JavaScript": {"code": "true"}})
     project.do("run", "data.json", "--target", "main", "--trust")
     assert len(scored) == 9 and {row[2] for row in project.table()} == {"pass"}
+
+
+def test_an_answer_is_kept_though_judging_it_breaks(project, monkeypatch):
+    async def broken(*_):
+        raise RuntimeError("the judging broke")
+
+    monkeypatch.setattr(local, "judge", broken)
+    project.configure(concurrency=1)
+    project.dataset(1)
+    with pytest.raises(RuntimeError, match="the judging broke"):
+        project.do("run", "data.json", "--target", "main", "--quiet")
+    (row,) = project.table()
+    assert row[2] == "answered"
 
 
 def test_a_tenth_429_and_a_tenth_500_lose_nothing(project):

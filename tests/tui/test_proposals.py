@@ -123,7 +123,7 @@ async def test_while_several_items_are_asked_it_says_how_many_answered_and_which
     seen = []
 
     def note(person):
-        found = re.search(r"asking: (\d) of 3 items answered, waiting for (#.+?) · ", person.screen())
+        found = re.search(r"asking: (\d) of 3 items done, waiting for (#.+?) · ", person.screen())
         if found and found[1] not in [count for count, _ in seen]:
             seen.append(found.groups())
         return "wrote no items that can be read" in person.screen()

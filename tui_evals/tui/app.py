@@ -383,7 +383,7 @@ _OTHERS_SECONDS = 0.5
 _DISK_SECONDS = 0.5
 _TYPING_PAUSE = 0.15
 _HELD_SECONDS = 0.1
-"""Between two presses of the same key below which it is held down: thirty items a second are not looked at."""
+"""Between two presses of the same key below which it is held down: thirty items or answers a second are not read."""
 
 
 class Workbench(DeskApp):
@@ -402,8 +402,8 @@ class Workbench(DeskApp):
         self._first_dataset, self._first_run = dataset, run
         self._key, self._key_time, self._held = "", -inf, False
         """The last key, when it came, and whether it is held down."""
-        self._behind = False
-        """Whether the panes show an item that the cursor has left."""
+        self._behind: set[Place] = set()
+        """The panes that show what the cursor has left."""
         self._rests = 0
         """How many looks are left out, because the last one found something."""
         self.key_queue = KeyQueue(self, self._forward, self._offer_keys_here)
@@ -506,12 +506,12 @@ class Workbench(DeskApp):
             self._catch_up()
 
     def _catch_up(self) -> None:
-        if self._behind:
-            self._behind = False
-            self.on_item_shown()
+        if places := self._behind:
+            self._behind = set()
+            self._follow(*places)
 
     def _let_go(self) -> None:
-        """Show the item under the cursor once the key is held no more."""
+        """Show what is under the cursor once the key is held no more."""
         left = self._key_time + _HELD_SECONDS - monotonic()
         if left > 0:
             self.set_timer(left, self._let_go)
@@ -540,15 +540,19 @@ class Workbench(DeskApp):
         self._check_soon()
 
     def on_item_shown(self) -> None:
-        if not self._held:
-            self.sync("tree", "editor", "judges")
-            self.offer_keys()
-        elif not self._behind:
-            self._behind = True
-            self.set_timer(_HELD_SECONDS, self._let_go)
+        self._follow("tree", "editor", "judges")
 
     def on_answer_shown(self) -> None:
-        self.sync("results", "detail")
+        self._follow("results", "detail")
+
+    def _follow(self, *places: Place) -> None:
+        """Have panes show what the cursor is on; while a key is held down, once it is let go."""
+        if self._held:
+            if not self._behind:
+                self.set_timer(_HELD_SECONDS, self._let_go)
+            self._behind.update(places)
+            return
+        self.sync(*places)
         if self.key_queue.idle.is_set():  # else they are offered once the keys that are typed are done
             self.offer_keys()
 

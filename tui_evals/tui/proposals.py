@@ -241,7 +241,7 @@ class ProposalsScreen(FeatureScreen):
             done, waiting = self._seeds - len(self._waiting), ", ".join(seed.name for seed in self._waiting[:_NAMED])
             more = len(self._waiting) - _NAMED
             names = f"{waiting} and {more} more" if more > 0 else waiting
-            rest = f"asking: {done} of {counted(self._seeds, 'item')} answered, waiting for {names} · {seconds} s"
+            rest = f"asking: {done} of {counted(self._seeds, 'item')} done, waiting for {names} · {seconds} s"
             rest += " · esc stops"
         for status in self.query(Status):
             status.rest(rest)

@@ -257,8 +257,12 @@ class LocalExecutor:
         """Commit an answer, and its verdict with it where that is at hand: whether it is the first, and is judged."""
         answer, target = cell.answers[turn], self._targets[cell.target].config.name
         if self._settle is not None and record.text is not None:
-            judged = await self._judge(cell, turn, chat, record)
-            if not any(one.result == "error" for one in judged.records):  # why it is one may stop the run
+            try:
+                judged = await self._judge(cell, turn, chat, record)
+                is_told = not any(one.result == "error" for one in judged.records)  # why it is one may stop the run
+            except Exception:  # the answer is paid for and kept first; judging it again says what is wrong
+                is_told = False
+            if is_told:
                 return await self._settle(answer, record, key, target, judged), True
         return await self._sink.answered(answer, record, key, target), False
 

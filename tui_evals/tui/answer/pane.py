@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from time import monotonic
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -71,8 +69,6 @@ _NO_STOP: Mapping[Stop, str] = {
 }
 _PATIENCE = 0.12
 """Seconds the answer before stays on screen while the next one is fetched."""
-_HELD = 0.1
-"""Seconds between two answers below which a key is held down, and after which it was let go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +101,6 @@ class AnswerPresenter:
         self._rows: Rows = ()
         self._shown: _AnswerRequest | None = None
         self._busy = False
-        self._moved = -inf
-        self._held = False
 
     @property
     def answer(self) -> int | None:
@@ -119,30 +113,14 @@ class AnswerPresenter:
         return self.look.case if self.look is not None else None
 
     def show(self, answer: int | None) -> None:
-        """Look at another answer; the one before stays for a moment, so that nothing flickers.
-
-        While a key is held down nothing is fetched: at thirty answers a second there is nothing to read.
-        """
-        waited, self._held = self._held, monotonic() - self._moved < _HELD
-        self._moved = monotonic()
+        """Look at another answer; the one before stays for a moment, so that nothing flickers."""
         self._answer, self.look = answer, None
         self._tick += 1
-        if answer is None or (self._shown is None and not waited):
+        if answer is None or self._shown is None:
             self._forget()
-        elif not waited:
+        else:
             self._prepare_soon()
             self._lines.set_timer(_PATIENCE, self._give_up_waiting)
-        if self._held and not waited:
-            self._lines.set_timer(_HELD, self._let_go)
-
-    def _let_go(self) -> None:
-        """Fetch the answer once no other came for a while."""
-        left = self._moved + _HELD - monotonic()
-        if left > 0:
-            self._lines.set_timer(left, self._let_go)
-            return
-        self._held = False
-        self._prepare_soon()
 
     def again(self) -> None:
         """Something in the store changed: fetch the answer again without scrolling."""
@@ -183,14 +161,14 @@ class AnswerPresenter:
         )
 
     def _prepare_soon(self) -> None:
-        if not self._busy and not self._held and self._lines.is_attached:
+        if not self._busy and self._lines.is_attached:
             self._busy = True
             self._lines.run_worker(self._prepare(), group="answer", name="showing the answer", exit_on_error=False)
 
     async def _prepare(self) -> None:
         """Fetch and lay out until what is on screen is what is wanted."""
         try:
-            while not self._held and (request := self._request()) is not None and request != self._shown:
+            while (request := self._request()) is not None and request != self._shown:
                 before = self.look
                 if self._fetched != request.tick and not await self._fetch(request):
                     continue

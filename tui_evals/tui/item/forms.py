@@ -296,6 +296,8 @@ def _find_files(folder: FilePath, root: FilePath) -> tuple[dict[str, int], dict[
 def _copy_files(names: Sequence[str], root: FilePath, folder: FilePath) -> None:
     """Copy files of the project below the folder of a dataset."""
     for name in names:
+        if (folder / name).exists():
+            raise CannotSave(f"{folder / name} has come meanwhile. Choose it again, from where it is now.")
         content = read_bytes(root / name, root=root, most=MAX_BYTES)
         make_folder((folder / name).parent)
         write_atomically(folder / name, content)
