@@ -315,7 +315,7 @@ class Fuzzing:
             undecided = "cannot be taken as it is" in screen and "nothing matches" not in screen
             window.press("\x1b[B\r" if undecided else "\x1b", 0.4)
             if window.on_panes:
-                window.press("1")
+                window.press("1g")  # the row of the dataset is the first, and a long tree may be scrolled
             return bool(window.tree)
 
         self._until(f"escape did not lead {window.name} back to the tree", there)
