@@ -172,7 +172,9 @@ class Window:
         """See that a process has ended as it should, and begin another."""
         code = self.terminal.end(_PATIENCE)
         if code or "Traceback" in self.terminal.text:
-            raise Failed(f"{self.name} ended with {code}:\n{self.terminal.shown[-6000:]}")
+            log = self.folder / ".evals" / "logs" / "workbench.log"
+            recorded = log.read_text() if log.exists() else ""
+            raise Failed(f"{self.name} ended with {code}:\n{recorded}\n{self.terminal.shown[-6000:]}")
         self.terminal.close()
         self.start()
 
