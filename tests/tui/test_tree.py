@@ -506,3 +506,13 @@ async def test_a_pane_that_was_changed_out_of_sight_shows_the_change_when_it_is_
         await one.pilot.pause()
         assert any("Quite new" in text for text in one.texts)
         assert one.lines.key == ("items", 2)
+
+
+async def test_a_key_before_the_rows_follow_a_change_on_disk_goes_to_no_item_that_is_gone(tried):
+    async with tried() as one:
+        one.space.apply({**one.space.data, "items": one.space.items[:2]}, "elsewhere")
+        await one.press("end")
+        assert one.space.where == ()
+        one.pane.sync()
+        await one.press("end")
+        assert one.space.where == ("items", 1, "turns", 1)

@@ -287,9 +287,13 @@ class TreeView(Pane):
         return self._shape.row_for(self.workspace.where)
 
     def _go(self) -> None:
-        """Make the cursor's place the current one, unless another pane changed it: then the cursor follows."""
+        """Make the cursor's place the current one, unless it was changed elsewhere: then the cursor follows.
+
+        After a change on disk the rows are those of before until they are made again, and name other items.
+        """
         key, space = self.cursor_key, self.workspace
-        moved = space.where == self._where and key != self._shape.row_for(self._where)
+        follows = space.where != self._where or space.items is not self._shape.items
+        moved = not follows and key != self._shape.row_for(self._where)
         if moved and is_unit(key) and space.editing is not None:
             self._be(key)
 
