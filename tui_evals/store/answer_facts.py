@@ -300,4 +300,4 @@ FACTS: tuple[AnswerFact, ...] = (
         filter=FactFilter("attempts", "attempts:>1", "how often the question was sent", "count"),
     ),
 )
-"""In the order of exports; what is said of an answer follows it too."""
+"""Facts in the order of exports and of every list of facts about an answer."""

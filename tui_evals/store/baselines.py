@@ -32,12 +32,12 @@ class Baseline:
 
 
 def dataset_key(source: str, root: Path, cwd: Path | None = None) -> str:
-    """The name by which a dataset has its baseline: its path in the project where it is a file there, else as it is."""
+    """The key of a dataset's baseline: `source` relative to the project root if it is a file there, else unchanged."""
     try:
         path = resolved(Path(cwd or Path.cwd(), source))
         if path.is_file() and path.is_relative_to(root.resolve()):
             return path.relative_to(root.resolve()).as_posix()
-    except (OSError, ValueError):  # A name that no file can have is no path.
+    except (OSError, ValueError):  # not a valid file name, so not a path
         pass
     return source
 

@@ -23,7 +23,7 @@ from tui_evals.store.writer import Writer
 ActivityKind = Literal["battle", "generation"]
 ActivityStatus = Literal["planned", "running", "stopping", "finished", "interrupted"]
 Order = Literal["", "stop", "abort"]
-"""What a running activity is told: let open calls finish, or end now."""
+"""A request to a running activity: "stop" lets open calls finish, "abort" ends it now."""
 
 _ACTIVITY_COLUMNS = (
     "id, key, kind, about, request, status, control, done, total, cost, facts, messages, message, code, created, "
@@ -76,7 +76,7 @@ def activity_lock(store: Path, kind: ActivityKind, key: str) -> Path:
 
 
 def plan_activity(writer: Writer, kind: ActivityKind, about: str, request: Mapping[str, Any]) -> str:
-    """Store an activity that is to be executed; returns its key."""
+    """Store an activity with status `planned`; returns its key."""
     key = secrets.token_hex(4)
     text = writer.clean(plain(json.dumps(request, ensure_ascii=False)))
     values = (key, kind, writer.clean(plain(about)), text, time.time())
@@ -199,7 +199,7 @@ class Bout:
     second: Winner | None
     """The verdict with the right answer shown first."""
     reason: str
-    """Why, or why there is no verdict: a line for each order, the left answer first in the first."""
+    """The reasons, or why there is no verdict: one line for each order. Order 1 shows the left answer first."""
     time: float = 0.0
 
     @property
@@ -256,7 +256,7 @@ def bouts(reader: Reader, left: int, right: int, judge: str, question: str) -> I
 
 
 async def keep_bout(writer: Writer, bout: Bout) -> None:
-    """Commit a bout; one that has both verdicts stays as it is, one without them is replaced when it is asked again."""
+    """Commit a bout. A stored bout with both verdicts is kept; one without them is replaced."""
     if bout.left > bout.right:
         bout = bout.turned
     row = (
@@ -285,7 +285,7 @@ class BattleSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BattleRow:
-    """A battle as it was asked for, and what came of it."""
+    """The parameters of a battle and its result."""
 
     id: int = 0
     sides: tuple[BattleSide, ...]
@@ -294,7 +294,7 @@ class BattleRow:
     """What the judge was asked to decide by, as bouts have it."""
     criteria: str
     pairs: int | None
-    """At most so many pairs of answers of two sides."""
+    """The most pairs of answers of two sides to judge; None means all."""
     seed: int | None
     time: float = 0.0
     """When something was decided last."""
@@ -316,7 +316,7 @@ def battle_numbered(reader: Reader, number: int) -> BattleRow:
 
 
 def begin_battle(writer: Writer, battle: BattleRow) -> None:
-    """Note a battle; one that is noted already stays as it is."""
+    """Store a battle unless it is already stored."""
     writer.write(
         "INSERT INTO battles(sides, judge, question, criteria, pairs, seed, time, cost, summary) "
         "SELECT ?1, ?2, ?3, ?6, ?4, ?5, ?7, 0, ?8 WHERE NOT EXISTS (SELECT 1 FROM battles "
@@ -334,7 +334,7 @@ def note_call(writer: Writer, call: CallRecord, run: int, battle: BattleRow) -> 
 
 
 async def end_battle(writer: Writer, battle: BattleRow) -> None:
-    """Note what going on with a battle came to; its calls have brought their costs."""
+    """Store the new summary of a continued battle; its calls have already added their costs."""
     row = (*_identity(writer, battle), time.time(), 0.0, writer.clean(battle.summary))
     await writer.commit(battled, row)
 

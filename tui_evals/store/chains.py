@@ -1,7 +1,7 @@
-"""The signed chain of each run: what is read of the tables for it, and the records that changes append.
+"""The signed chain of each run: the rows that it covers, and the records that changes append.
 
-The process that ends a run states every part of it, outside of any transaction that others wait for. Whatever changes a
-part later states it anew in the transaction that changes it, so a reader never finds one without the other.
+The process that ends a run states every part of it, outside of any transaction that others wait for. A later change to
+a part states the part again in its own transaction, so a reader never finds one without the other.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ CREATE TABLE statements(
   run TEXT NOT NULL, part TEXT NOT NULL, statement TEXT NOT NULL, hints BLOB NOT NULL, PRIMARY KEY(run, part));
 ALTER TABLE cache ADD COLUMN run TEXT NOT NULL DEFAULT '';
 """
-"""The chains by the key of their run, which outlive it; what the last record about each part states; and the run that
-asked what is cached."""
+"""The chain of each run by its key, the latest statement of each part, and the run of each cached answer."""
 
 DIGESTS = "digests"
 """The column that differs where it is the kept digests of a part that were changed."""
@@ -55,7 +54,7 @@ _ONE = frozenset(("plan", "about", "outcome"))
 _UNNAMED = frozenset(("calls",))
 _UNASKED, _UNJUDGED = "('pending', 'running')", "('pending', 'running', 'answered')"
 
-# -- what is covered
+# -- covered columns
 
 
 def _columns(part: str, table: str, form: int, **otherwise: str) -> str:
@@ -143,7 +142,7 @@ def parts_of(ask: Ask, run: int) -> list[str]:
 
 
 def current_statement(ask: Ask, run: int, part: str, said: Statement | None = None) -> Statement:
-    """What is to be said of a part of a run; in addition to what was said, in the same form and about the same rows."""
+    """The current statement about a part of a run; with the form and the rows of `said` if given."""
     form = FORM if said is None else said.form
     builder = Builder(part, form, named=part not in _UNNAMED)
     if part == "calls":
@@ -173,7 +172,7 @@ def open_places(ask: Ask, run: int, part: str) -> tuple[int, ...] | None:
 
 
 def unsigned_answers(ask: Ask, run: int, key: str) -> int:
-    """How many answers of a run are there of which its chain says nothing; all of them where it has none."""
+    """How many answers of a run its chain does not cover; all of them if it has no chain."""
     said = kept_statement(ask, key, "answers")
     if said is None:
         query = f"SELECT count(*) FROM answers WHERE run = ? AND status NOT IN {_UNASKED}"
@@ -250,7 +249,7 @@ def following(
     if not parts or last_link(ask, key) is None:
         yield
         return
-    # Whether a part is as it was stated is seen before the block where its rows cannot be compared one by one after it.
+    # Check the parts before the block if their rows cannot be compared one by one after it.
     others = [
         part for part in parts if part in _ONE or part.startswith("together/") or _is_of_other_form(ask, key, part)
     ]
@@ -333,7 +332,7 @@ def part_differences(ask: Ask, run: int, key: str, parts: Iterable[str]) -> Iter
 
 
 def _is_lost(ask: Ask, key: str, part: str, said: Statement | None) -> bool:
-    """Whether what is kept of a part is not what the chain states of it."""
+    """Whether the kept statement of a part is not the one that the chain has last."""
     stated = None
     for link in links_of(ask, key):
         stated = _content_of(link).get("states", {}).get(part, stated)
@@ -378,13 +377,13 @@ def deleted(connection: sqlite3.Connection, run: int, kind: Kind) -> None:
 
 
 def migrated(connection: sqlite3.Connection, before: int, after: int) -> None:
-    """Note in every chain that its store was brought up to date."""
+    """Append a record of the migration to every chain."""
     for (key,) in connection.execute("SELECT DISTINCT run FROM chain").fetchall():
         _append(connection, key, "migration", {}, {"from": before, "to": after})
 
 
 def repaired(connection: sqlite3.Connection) -> None:
-    """State anew what a repair could not save whole, so that each chain says what was lost."""
+    """State the parts again that a repair could not save completely, so that each chain says what was lost."""
     ask = lossless_query(connection)
     for run, key in connection.execute("SELECT id, key FROM runs WHERE key IN (SELECT run FROM chain)").fetchall():
         changes = list(part_differences(ask, run, key, parts_of(ask, run)))

@@ -165,7 +165,7 @@ def _holder(path: Path) -> str:
 
 
 def damaged_error(path: Path, damage: str) -> StoreTrouble:
-    """The sentence about a store of which not everything can be read."""
+    """The error for a store that can only be read in part."""
     return StoreTrouble(
         f"{path} is damaged ({damage}). It was left as it is; `tui-evals db repair` saves what can be read of it "
         "into a new store, or put a backup in its place.",
@@ -243,7 +243,7 @@ def open_database(address: str | Path, *, limited: bool = False, **options: Any)
 
 _BLOCK = 4096
 _copies: dict[tuple[object, ...], tempfile.TemporaryDirectory[str]] = {}
-"""The copies of this process, by what they are copies of; gone when it ends."""
+"""Copies that this process made, by their originals; deleted when the process ends."""
 
 
 def why_read_only(path: Path) -> str:
@@ -355,7 +355,7 @@ class RunLock:
         self.note(None)
 
     def note(self, wait: StoreWait | None) -> None:
-        """Say that the run waits until it can store something; it overwrites what is there and so needs no room."""
+        """Write to the lock file that the run waits for the store. Overwrites reserved bytes, so needs no space."""
         text = "" if wait is None else json.dumps(asdict(wait))
         os.pwrite(self._file, f"{os.getpid()}\n{text}".encode()[:_ROOM].ljust(_ROOM), 0)
 
@@ -384,7 +384,7 @@ def store_wait(path: Path) -> StoreWait | None:
     try:
         note = path.read_text(encoding="utf-8").partition("\n")[2].strip()
         return StoreWait(**json.loads(note)) if note else None
-    except (OSError, ValueError):  # it is gone, or being written
+    except (OSError, ValueError):  # deleted, or being written
         return None
 
 
@@ -444,7 +444,7 @@ def _acquire(file: int, path: Path) -> None:
 
 
 NOTE_AT = 200
-"""Where the note begins in the lock file of a store; before it stands who holds the lock."""
+"""Where the note begins in the lock file of a store. The bytes before it name the holder of the lock."""
 
 
 _NOTE_SIZE = 200
@@ -462,7 +462,7 @@ class Base:
     """The highest sequence number of an answer."""
 
     def is_before(self, other: Base) -> bool:
-        """Whether this is another store, or an earlier state of the same one."""
+        """Whether `other` is a different store, or a later state of this one."""
         return self.store != other.store or self.seq < other.seq
 
 

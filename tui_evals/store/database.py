@@ -41,11 +41,11 @@ _CHECKED = 16 * 2**20  # bytes; checking reads every page, so a larger file is c
 
 
 def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: bool = False) -> Connection:
-    """A connection in which the caller begins and ends transactions; without `write` it cannot change a thing.
+    """Open a connection in which the caller begins and ends transactions; read-only unless `write`.
 
-    One that writes is refused where the schema could change what is written. No query in a store that is not the user's
-    own takes long. One to a store that may be `damaged` reads what is there where others refuse. What a `durable` one
-    commits is on the disk before it continues, and so survives a power cut.
+    Refuses to write where the schema could change what is written. Limits the time of each query unless the store is
+    the user's own. `damaged` reads what is left of a damaged store. Each commit of a `durable` connection is synced to
+    disk, so it survives a power cut.
     """
     connection = _connected(path, write=write, damaged=damaged, durable=durable)
     try:
@@ -143,9 +143,9 @@ def schema_version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def open_store(path: Path) -> Path:
-    """Make the store or bring it up to date, readable by its owner only; returns where it is.
+    """Create the store or migrate it, readable by its owner only; returns its absolute path.
 
-    One that can only be read is left as it is.
+    A read-only store is not changed.
     """
     path = Path(path).absolute()
     check_files(path)
@@ -179,9 +179,9 @@ def open_store(path: Path) -> Path:
 
 
 def rescue(connection: sqlite3.Connection, path: Path, name: str) -> Path:
-    """Write a store that was deleted while it was open to its path again; where another file stands, next to it.
+    """Write a store that was deleted while open to its path again, or next to it if another file has that path now.
 
-    There, or where nothing can be written any more, it gets a name of its own.
+    Next to it, or where the folder is not writable, the copy gets a name of its own.
     """
     problem: sqlite3.Error | OSError = FileNotFoundError(errno.ENOENT, "there is no place", str(path))
     for place in spill_places(path):
@@ -197,12 +197,12 @@ def rescue(connection: sqlite3.Connection, path: Path, name: str) -> Path:
 
 
 def _in_place(copy: Path, path: Path) -> Path:
-    """Put a copy to the path of its store if nothing stands there; returns where it is."""
+    """Link a copy to the path of its store if nothing is there; returns where the store is now."""
     try:
         with contextlib.closing(StoreLock(path)) as lock, lock.held("writing a deleted store again"):
             if os.path.lexists(path):
                 return copy
-            for end in ("-wal", "-shm"):  # what is left of the deleted file would be taken for what is new in this one
+            for end in ("-wal", "-shm"):  # SQLite would replay leftovers of the deleted file
                 Path(f"{path}{end}").unlink(missing_ok=True)
             os.link(copy, path)
     except (StoreError, OSError):  # in use, or the disk has no links: it stays next to it
@@ -276,7 +276,7 @@ _LOOK_AROUND = 10_000  # of SQLite's steps between two looks whether the user pr
 
 
 def select(path: Path, statement: str) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
-    """The columns and the rows of a query, which can change nothing; StoreError says what is wrong with it."""
+    """The columns and rows of a query that can change nothing; raises StoreError if it is invalid."""
     connection = connect(path)
     # Our own definitions: nothing that a file brings may call functions, as views of ours do.
     for step in ("PRAGMA temp_store=MEMORY", "PRAGMA query_only=0"):

@@ -64,7 +64,7 @@ class Failure(NamedTuple):
     cost: float | None
     """What asking the target cost; what its judges cost is read apart."""
     evaluator: str
-    """The key of the evaluator; empty where there is no answer."""
+    """The key of the evaluator; empty if the answer is missing."""
     code: str
     """The cause of an error; empty for a verdict."""
     reason: str
@@ -106,7 +106,7 @@ def judge_costs(ask: Ask, run: int) -> dict[int, float]:
 
 
 def number_before(ask: Ask, run: int) -> int | None:
-    """The number of the latest finished run of the same dataset before a run; None where there is none."""
+    """The number of the latest finished run of the same dataset before `run`, or None."""
     query = (
         "SELECT e.id FROM runs r JOIN runs e ON e.source = r.source AND e.id < r.id AND e.status = 'finished' "
         "AND e.total > 0 WHERE r.id = ? ORDER BY e.id DESC LIMIT 1"
@@ -141,7 +141,7 @@ class FailureGroup:
 
 
 def _shared(reasons: Iterable[str]) -> str:
-    """The first of these reasons, with `…` for each number or quotation that is another in one of the same words."""
+    """The first reason, with `…` for each number or quotation that differs in another with the same words."""
     parts: list[str] = []
     for reason in reasons:
         of_this = _VARYING.split(reason)

@@ -76,7 +76,7 @@ def spent(ask: Ask, run: int) -> float:
 
 
 def may_cost(ask: Ask, run: int) -> float:
-    """What calls may have cost of which that is not known."""
+    """An upper bound of the cost of calls whose cost is unknown."""
     ((cost,),) = ask("SELECT total(may_cost) FROM calls WHERE run = ?", [run])
     return float(cost)
 
@@ -238,7 +238,7 @@ def variables(ask: Ask, snapshot: str) -> list[str]:
 
 
 _BARS = 8
-"""Parts of a range of numbers that is no short scale of whole levels."""
+"""The number of ranges for a measure that is not a short scale of whole levels."""
 _LEVELS = 9
 
 
@@ -349,7 +349,7 @@ def _means_by_scale(ask: Ask, run: int, number: int, column: str) -> dict[tuple[
 
 
 def _on_one_scale(parts: Sequence[ScaleMean]) -> dict[str, Any]:
-    """The mean of scores of several scales, each brought to one from 0 to 1; nothing where they are of one scale."""
+    """The mean of scores of several scales, normalized to 0–1; empty if they all share one scale."""
     measure = common_measure(part[0] for part in parts)
     if not parse_measure(measure).normalised:
         return {}
@@ -381,9 +381,9 @@ def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...
 
 
 def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
-    """How often each evaluator gave each label to an answer, neither passing nor failing it.
+    """How often each evaluator gave each label to an answer, without passing or failing it.
 
-    Only of runs that hold an answer that nothing can fail, for comparisons look through large ones.
+    Empty unless a run has answers that can neither pass nor fail: comparisons call this for large runs.
     """
     if not any(totals.scored for totals in ledger.groups(ask, run).values()):
         return {}
@@ -443,7 +443,7 @@ def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
 
 
 def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those pairs of answers that differ in what they say or in the tools they call."""
+    """The pairs of answers whose texts or tool calls differ."""
     query = (
         "SELECT l.id, r.id FROM json_each(?) j JOIN answers l ON l.id = j.value ->> 0 "
         "JOIN answers r ON r.id = j.value ->> 1 "
@@ -460,7 +460,7 @@ GridOrder = Literal["plan", "disagreement", "failures"]
 
 
 class GridRow(NamedTuple):
-    """A turn of an item, and its answers, by which what is in its cells is found without looking through the run."""
+    """A turn of an item with the ids of its answers, from which its cells are read without a scan of the run."""
 
     item: int
     turn: int
@@ -482,7 +482,7 @@ class GridCell(NamedTuple):
 
 
 class GridLine(NamedTuple):
-    """A row with what is in it."""
+    """A row with its cells."""
 
     item: int
     turn: int
@@ -512,7 +512,7 @@ def grid_rows(
     *,
     differing: bool = False,
 ) -> list[GridRow]:
-    """The rows of a run that have an answer of which a condition holds; only those whose columns judge apart."""
+    """The rows of a run with an answer that meets `condition`; with `differing`, only those whose columns differ."""
     among = ""
     having = f"HAVING min({_SHARE}) < max({_SHARE}) OR (count({_SHARE}) < count(*) AND count({_SHARE}) > 0) "
     having = having if differing else ""

@@ -104,13 +104,13 @@ Clusters = Callable[[str], Sequence[int]]
 
 
 def compiled(where: Filter, run: int | None, *, in_flight: bool = True, clusters: Clusters | None = None) -> Condition:
-    """The filter as a condition on the table of answers, with every value as a parameter; `run` None means all runs.
+    """The filter as an SQL condition on answers, with every value as a parameter; `run` None means all runs.
 
-    Without `in_flight` the process of the run is gone, and what it had asked is pending.
+    Without `in_flight`, the process of the run has ended, so running answers count as pending.
     """
     conditions: list[str] = []
     values: list[Any] = []
-    for term in sorted(where.terms, key=_reads_texts):  # what any other term keeps back need not be read
+    for term in sorted(where.terms, key=_reads_texts):  # cheap conditions first: fewer texts are read
         condition, parameters = _compiler(term)(term.value, run)
         if term.key == "cluster":
             if clusters is None:
@@ -164,7 +164,7 @@ def ordered(sort: str | None, descending: bool) -> tuple[str, str, list[Any]]:
 
 
 def like(value: str) -> str:
-    """A pattern for `LIKE … ESCAPE '~'` in which `*` stands for anything and every other sign for itself."""
+    """A pattern for `LIKE … ESCAPE '~'` in which `*` matches anything and every other character itself."""
     return re.sub(r"[%_~]", r"~\g<0>", value).replace("*", "%")
 
 
@@ -357,7 +357,7 @@ _ERROR = (
 
 
 def _error(value: str, run: int | None) -> Condition:
-    """There is no answer, and the code or message of the error holds this text."""
+    """Matches missing answers whose error code or message contains `value`."""
     return f"answers.status = 'error' AND ({_ERROR})", [f"%{like(value)}%"] * 2
 
 
@@ -406,12 +406,12 @@ FILTER_KEYS: Mapping[str, FilterKey] = {
     "variable": FilterKey("variable:plan=gold", "the item gives the variable this value; * is any text", _variable),
     "turn": FilterKey("turn:2", "the turn of the conversation, from 1", _turn),
 }
-"""The one table of what can stand before a colon; helps and hints list it."""
+"""All keys that can precede a colon; help and hints list them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterWord:
-    """A word that stands for a condition by itself, in quotation marks for its text."""
+    """A word that is a condition by itself; put it in quotation marks to search for its text."""
 
     about: str
     compile: _Compile
@@ -426,7 +426,7 @@ STATUS_WORDS: Mapping[str, AnswerStatus] = {
     "failed": "fail",
     "errored": "error",
 }
-"""The words that stand for a status."""
+"""Words that mean a status."""
 FILTER_WORDS: Mapping[str, FilterWord] = {
     **{word: _word("status", status, f"status {status}") for word, status in STATUS_WORDS.items()},
     "empty": FilterWord("the answer says nothing", _empty),
@@ -440,4 +440,4 @@ FILTER_WORDS: Mapping[str, FilterWord] = {
 SHOWN_WORDS = tuple(
     word for word in FILTER_WORDS if word not in ("failed", "errored", "pending", "running", "answered")
 )
-"""Those that helps and hints list: the others are second spellings, and what an answer is only for a while."""
+"""The words that help and hints list: no synonyms, and no status that is only temporary."""

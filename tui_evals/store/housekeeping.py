@@ -201,7 +201,7 @@ def begin_pass(connection: sqlite3.Connection, run: int, config: str, answers: C
 
 
 def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but: Collection[int]) -> None:
-    """Have all answers of a run be judged in a pass as they are in the one that counts, but for some."""
+    """Copy the verdicts of the current scoring pass into another pass, except those of the answers in `but`."""
     connection.execute(
         "INSERT INTO staged SELECT id, run, status, score FROM answers WHERE run = ? "
         "AND status NOT IN ('pending', 'running', 'error') AND id NOT IN (SELECT value FROM json_each(?))",
@@ -324,9 +324,9 @@ def rejudge(
     score: float | None,
     expected: str,
 ) -> bool:
-    """Have other scores of one answer count, and keep those before; False where it is not as it was, nor its run.
+    """Replace the scores of one answer and keep the old ones; False if the answer or its run changed meanwhile.
 
-    `expected` is the JSON of what it was judged by, null where that is what its run is judged by.
+    `expected` is the JSON of the expectations it was judged by, or `null` if those of its run apply.
     """
     as_before = (
         "SELECT 1 FROM answers a JOIN runs r ON r.id = a.run WHERE a.id = ? AND a.seq = ? "

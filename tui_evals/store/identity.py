@@ -239,7 +239,7 @@ class StoreProof:
         """What the file said before: to this process, and to the one that noted it last."""
         noted = None if note is None else note.base
         known = (self._base, noted)
-        if not self._is_noted:  # the file is as it was opened, unless a log was there that it has to fit
+        if not self._is_noted:  # unchanged since it was opened, unless it had a log to match
             known = (None, noted) if self._had_log else (self._base, None)
         return [base for base in known if base is not None]
 

@@ -288,7 +288,7 @@ def _sum_up(
 
 
 def recount(connection: sqlite3.Connection, run: int) -> None:
-    """Count a run anew into the ledger."""
+    """Recount a run into the ledger."""
     forget(connection, run)
 
     def ask(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -318,7 +318,7 @@ def forget(connection: sqlite3.Connection, run: int) -> None:
 
 
 def recount_all(connection: sqlite3.Connection) -> None:
-    """Count every run anew."""
+    """Recount every run."""
     for (run,) in connection.execute("SELECT id FROM runs WHERE total IS NOT NULL").fetchall():
         recount(connection, run)
 

@@ -72,7 +72,7 @@ def find_run(ask: Ask, word: str, path: Path) -> tuple[Any, ...]:
 
 
 def workers(ask: Ask, run: RunRow) -> list[WorkerRow]:
-    """The workers of a run by name; of a run that is over they are as they were, and none of them is there any more."""
+    """The workers of a run by name. Those of a run that is over keep their counts and are `gone`."""
     rows = ask(f"SELECT {_WORKER} FROM workers WHERE run = ? ORDER BY name", [run.id])
     records = [WorkerRow(*row) for row in rows]
     if run.status in OVER_STATUSES:
@@ -209,15 +209,15 @@ _BETWEEN = re.compile(r"[\s,:]*")
 
 @dataclass(frozen=True, slots=True)
 class StoredDataset:
-    """What a run asked, with what is expected of its answers in the scoring pass that counts."""
+    """The dataset of a run as it was asked, with the expectations of the current scoring pass."""
 
     head: Mapping[str, Any]
-    """The document as it was asked; its items are an empty list."""
+    """The document without its items."""
     items: Sequence[Item]
 
 
 class Items(LazySequence[Item]):
-    """The items of a stored document; those of `judging`, if given, say what is expected."""
+    """The items of a stored document, with the expectations of the items in `judging` if given."""
 
     def __init__(self, text: str, starts: Sequence[int], judging: Sequence[Item] | None = None) -> None:
         self._text = text
@@ -234,7 +234,7 @@ class Items(LazySequence[Item]):
 
 
 def stored_dataset(document: bytes, judging: bytes | None = None) -> StoredDataset:
-    """A document as it was asked, judged by the expectations of another that has the same items."""
+    """A stored document with the expectations of `judging`, which has the same items."""
     head, text, starts = _outline(document)
     judged = None if judging is None else stored_dataset(judging)
     return StoredDataset(head, Items(text, starts, judged.items if judged else None))
@@ -267,7 +267,7 @@ def asked_items(ask: Ask, run: RunRow, numbers: Iterable[int]) -> dict[int, Item
 
 def _outline(document: bytes) -> tuple[dict[str, Any], str, Sequence[int]]:
     """The document but for its items, its text, and where each item begins and the last one ends in it."""
-    # A character for each byte, for one emoji would make every character of a text four bytes large.
+    # One character per byte: a single emoji would make Python store four bytes for every character.
     text = document.decode("latin-1")
     head: dict[str, Any] = {}
     starts = array("Q")
@@ -291,7 +291,7 @@ def _outline(document: bytes) -> tuple[dict[str, Any], str, Sequence[int]]:
 
 
 def _after(text: str, at: int) -> int:
-    """Where the next value or bracket stands."""
+    """The position of the next value or bracket."""
     found = _BETWEEN.match(text, at)
     return found.end() if found else at
 

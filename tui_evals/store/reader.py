@@ -67,7 +67,7 @@ from .spill import spilled_files
 _PAGE = 1_000
 _FAILING = "status NOT IN ('pass', 'pending', 'running', 'answered')"
 _BODIES = 250
-"""How many answers are held at once with their texts, each of which may be long."""
+"""How many answers are in memory at once with their texts, which may be long."""
 _CHARACTERS = 2**22
 """From how many characters on no further answer is read with them."""
 _SPILLED = "nothing could be stored any more; {} has what was left, and to resume the run stores it"
@@ -119,7 +119,7 @@ class Reader:
         return self._number("SELECT v FROM meta WHERE k = 'workers'")
 
     def changed(self, since: int, run: RunRow | None = None) -> list[AnswerRow]:
-        """The answers that changed after a sequence number, each once and as it is now; or those of a run as read."""
+        """The answers changed after the sequence number `since`, in their current state; of `run` only if given."""
         # The plus sign keeps the database on the index of sequence numbers.
         only, values = ("", [since]) if run is None else (" AND +run = ?", [since, run.id])
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE seq > ?{only} ORDER BY seq"
@@ -149,7 +149,7 @@ class Reader:
         return [self._run(row) for row in self.query(query, [*words, limit, offset])]
 
     def run(self, number: int) -> RunRow:
-        """A run by its number; LookupError if it is gone."""
+        """The run with this number; raises LookupError if it was deleted."""
         for row in self.query(f"{lookup.RUN} AND id = ?", [number]):
             return self._run(row)
         raise LookupError(f"run number {number} is no longer in the store")
@@ -176,7 +176,7 @@ class Reader:
         return chains.last_link(self.query, run.key)
 
     def unsigned_answers(self, run: RunRow) -> int:
-        """How many answers of a run are there of which its chain says nothing."""
+        """How many answers of a run its chain does not cover."""
         return chains.unsigned_answers(self.query, run.id, run.key)
 
     def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
@@ -207,7 +207,7 @@ class Reader:
         raise MissingSnapshot(run.snapshot, self._path)
 
     def asked_items(self, run: RunRow, numbers: Iterable[int]) -> dict[int, Mapping[str, Any]]:
-        """A few items of a run by their numbers, with what is expected in the scoring pass that counts."""
+        """The items of a run with these numbers, with the expectations of the current scoring pass."""
         return dict(lookup.asked_items(self.query, run, numbers))
 
     def control(self, run: int) -> Control:
@@ -295,7 +295,7 @@ class Reader:
         return [number for number, shares in rows if shares], rows[-1][0] if rows else since
 
     def may_cost(self, run: int) -> float:
-        """What calls that are noted may have cost, of which that is not known."""
+        """An upper bound of the cost of recorded calls whose cost is unknown."""
         return figures.may_cost(self.query, run)
 
     def reserved(self, run: int) -> float:
@@ -356,7 +356,7 @@ class Reader:
         return failures.state(self.query, run.id)
 
     def run_before(self, run: RunRow) -> RunRow | None:
-        """The latest finished run of the same dataset before this one."""
+        """The latest finished run of the same dataset before `run`, or None."""
         number = failures.number_before(self.query, run.id)
         return None if number is None else self.run(number)
 
@@ -389,7 +389,7 @@ class Reader:
         return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND turn > 0 LIMIT 1", [run]))
 
     def messages(self, run: int) -> dict[int, str]:
-        """Why there is no answer, by the id of each that is missing."""
+        """The error messages of missing answers, by answer id."""
         query = (
             "SELECT answers.id, ifnull(json_extract(b.answer, '$.message'), answers.code) FROM answers "
             "JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL"
@@ -455,7 +455,7 @@ class Reader:
         return next((answer for (answer,) in self.query(query, [json.dumps(list(ids))])), None)
 
     def pending(self, run: int) -> Iterator[AnswerRow]:
-        """The answers that are not final yet, in the order of the plan, as they are when each page is read."""
+        """The answers that are not final, in the order of the plan; each page is read when it is needed."""
         query = (
             f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND pos > ? "
             f"AND status IN ('pending', 'running', 'answered') ORDER BY pos LIMIT {_PAGE}"
@@ -496,9 +496,9 @@ class Reader:
         return self._answers(query, [run, json.dumps(list(items))])
 
     def asked_again(self, run: RunRow, row: AnswerRow) -> tuple[RunRow, AnswerDetail] | None:
-        """The latest answer to what a run asked in one that goes back to it, with that run; None where there is none.
+        """The latest answer to the same question in a run that retries `run`, with that run, or None.
 
-        It is of the same prompt and target, or of the only ones that each of the two runs has.
+        Matches the prompt and the target, unless each of the two runs has only one of them.
         """
         # From the runs to their answers: in the order of answers all of the store would be looked through.
         query = (
@@ -541,9 +541,9 @@ class Reader:
         return grid.column_latencies(self.query, run)
 
     def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[AnswerDetail]:
-        """Answers of a run with their texts and scores, read in pages; what was sent only where `requests` are wanted.
+        """Answers of a run with their texts and scores, read in pages; requests only if `requests`.
 
-        Nothing but the row is told of an answer that is not there yet.
+        An answer that is not there yet has only its row.
         """
         waiting, rejudged = iter(rows), self.rejudged(run)
         while page := list(islice(waiting, _BODIES)):
@@ -620,9 +620,9 @@ class Reader:
     def records(
         self, ids: Iterable[int], *, requests: bool = False, most: int | None = None
     ) -> dict[int, AnswerRecord]:
-        """What was said in each of these answers that is there; what was sent only where `requests` are wanted.
+        """The stored bodies of answers, by id; requests only if `requests`.
 
-        Those after the first ones that have so many characters together are left out.
+        Stops once the bodies together have `most` characters.
         """
         query = (
             f"SELECT answers.id, {'b.request' if requests else repr('')}, b.text, b.answer FROM json_each(?) j "
@@ -752,7 +752,7 @@ class Reader:
         return figures.compared(self.query, run, self._in_flight(run))
 
     def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Those pairs of answers that differ in what they say or in the tools they call."""
+        """The pairs of answers whose texts or tool calls differ."""
         differing: set[tuple[int, int]] = set()
         waiting = iter(pairs)
         while page := list(islice(waiting, _PAGE)):
@@ -788,7 +788,7 @@ class Reader:
         return None
 
     def cached_keys(self, keys: Sequence[str]) -> set[str]:
-        """Those of some keys under which an answer is cached that may be used."""
+        """The keys among `keys` that have a cached answer; none in a store of someone else."""
         if self.is_foreign:
             return set()
         query = "SELECT c.key FROM json_each(?) k CROSS JOIN cache c ON c.key = k.value"
@@ -855,7 +855,7 @@ class Reader:
         return self._settle([answer_row(row) for row in self.query(query, values)])
 
     def _run(self, row: tuple[Any, ...]) -> RunRow:
-        """The run, interrupted if its owner is gone; on another host that is unknown."""
+        """The run, as interrupted if its process has ended. For a run on another host that is unknown."""
         run = run_row(row)
         lock = run_lock(self._path, run.key)
         if run.status in LIVE_STATUSES and run.host in (None, self._host):
@@ -880,7 +880,7 @@ class Reader:
         return compiled(where, run, in_flight=self._in_flight(run), clusters=answers_of)
 
     def _in_flight(self, run: int) -> bool:
-        """Whether what is stored as running can still be answered; not so in a run that was deleted."""
+        """Whether a running answer of this run can still arrive; False for a deleted run."""
         rows = self.query(f"{lookup.RUN} AND id = ?", [run])
         return any(self._run(row).status in LIVE_STATUSES for row in rows)
 

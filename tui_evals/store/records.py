@@ -39,8 +39,9 @@ LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
 Control = Literal["", "pause", "stop"]
 AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored"]
-"""`answered` is not judged yet; all after it are final. Nothing judged what is `unjudged`, and what judged something
-`scored` gives numbers or labels that can neither pass nor fail: both are outside every rate."""
+"""`answered` is not judged yet; every status after it is final. `unjudged` had no evaluator, and `scored` has only
+numbers or labels that can neither pass nor fail: both are outside every rate.
+"""
 WorkerState = Literal["alive", "silent", "gone"]
 
 MESSAGES_BEFORE = "messages before"
@@ -91,9 +92,9 @@ class AnswerRecord:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int = 0
-    """Those of the input that the provider had cached."""
+    """Input tokens that the provider read from its cache."""
     reasoning_tokens: int = 0
-    """Those of the output that the model thought with."""
+    """Output tokens that the model spent on reasoning."""
     cost: float | None = None
     latency_ms: float | None = None
     first_token_ms: float | None = None
@@ -111,11 +112,11 @@ class AnswerRecord:
     transcript: Transcript | None = None
     """What the target said and did, where that is more than a text and calls; `transcript_of` makes one of the rest."""
     session: Any = None
-    """What the target wants to be given with the next question of the same conversation."""
+    """The state that the target needs with the next question of the same conversation."""
     code: str | None = None
     message: str | None = None
     traceback: str | None = None
-    """The last frames of an exception of the user's own code, where that is why there is no text."""
+    """The last frames of an exception in the user's code, if that is why there is no text."""
 
 
 def transcript_of(record: AnswerRecord) -> Transcript:
@@ -158,7 +159,7 @@ class ScoreRecord:
 
 
 CHANGES = "changes"
-"""The key in the config of a run for what of the questions to each target and judge was not sent as it is."""
+"""The key in the config of a run for the changes to requests of each target and judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +185,12 @@ class CallRecord:
     evaluator: str = ""
     """The key of the evaluator that asked, where one did."""
     phase: str = ""
-    """For which phase of a battle or a generation it was."""
+    """The phase of the battle or generation that made the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """An answer that is at hand with what judged it, ready to be stored with many others."""
+    """An answer that exists already, with its scores, ready to be stored in bulk."""
 
     answer: int
     record: AnswerRecord | None
@@ -234,7 +235,7 @@ class CheckedGate:
     """A gate with the figure it looks at and its verdict, as the store keeps it and every face shows it."""
 
     gate: str
-    """The option as it was given, such as `--fail-under 80`."""
+    """The option as given, such as `--fail-under 80`."""
     verdict: GateVerdict
     sentence: str
     """What the figure says, and why the gate is not met or not decided."""
@@ -282,7 +283,7 @@ class RunRow:
     heartbeat: float | None
     scoring_pass: int
     message: str = ""
-    """Why it stopped, in the sentence that its user saw; empty while it continues and once it is finished."""
+    """Why the run stopped, as shown to its user; empty while it runs and once it is finished."""
     code: StopCode = ""
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
@@ -393,11 +394,11 @@ class Totals:
     unjudged: int = 0
     scored: int = 0
     may_cost: float = 0.0
-    """What calls may have cost besides, of which that is not known."""
+    """An upper bound of the cost of calls whose cost is unknown."""
     cached_tokens: int = 0
-    """Those of the input that providers had cached."""
+    """Input tokens that providers read from their caches."""
     reasoning_tokens: int = 0
-    """Those of the output that models thought with."""
+    """Output tokens that models spent on reasoning."""
     cached: int = 0
     """Answers that came from the cache."""
     rated: Sample | None = None
@@ -410,6 +411,6 @@ class Totals:
 
     @classmethod
     def of_pending(cls, total: int) -> Totals:
-        """The numbers of a run of which nothing is answered."""
+        """The totals of a run without any answer yet."""
         zeros: dict[str, Any] = dict.fromkeys((field.name for field in fields(cls) if field.default is MISSING), 0)
         return cls(**{**zeros, "total": total, "pending": total})

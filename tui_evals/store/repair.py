@@ -217,7 +217,7 @@ class SavedTable:
     dropped: int
     """How many more could be read, and belonged to what could not."""
     remade: int = 0
-    """How many that are lost were made anew of what is left; of answers those that are pending again."""
+    """How many lost rows were rebuilt from what is left; for answers, how many are pending again."""
     from_backup: int = 0
     """How many of those saved come from a backup."""
 
@@ -373,9 +373,9 @@ def _empty_copy(folder: Path, backup: Backup) -> Path:
 
 
 def _add_from_backup(store: sqlite3.Connection, table: str) -> int:
-    """Add what a backup has and could not be read; how many rows those are.
+    """Add the rows of a backup that could not be read from the store; returns how many.
 
-    What was deleted since the backup cannot be told from what is lost. It stays away where its run is known to be gone.
+    A row deleted since the backup looks like a lost one. It is left out if its run is known to be deleted.
     """
     ours, theirs = (
         [name for _, name, *_ in store.execute(f"PRAGMA {schema}.table_info({table})").fetchall()]
@@ -521,7 +521,7 @@ def _make_consistent(store: sqlite3.Connection) -> None:
 
 
 def _remake_passes(store: sqlite3.Connection) -> int:
-    """Have each run judged as it was begun whose scoring that counts is lost; returns how many those are."""
+    """Add the initial scoring pass for each run whose current one is lost; returns how many."""
     lost = "SELECT id, scoring_pass, created, config FROM runs"
     return store.execute(f"INSERT OR IGNORE INTO passes {lost}").rowcount
 

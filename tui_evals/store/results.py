@@ -59,17 +59,17 @@ class Answered:
     cache: CacheKey | None
     now: float
     scored: Scored | None = None
-    """What judged it, where it was at hand: then one change of its row says both, and its status is the verdict."""
+    """The scores, if they are ready with the answer: one change of the row then stores both."""
 
 
 def take_seq(connection: sqlite3.Connection, count: int) -> int:
-    """The first of so many sequence numbers, taken inside the transaction so that they are in order of commits."""
+    """Reserve `count` sequence numbers and return the first. In a transaction, so in order of commits."""
     (last,) = connection.execute("UPDATE meta SET v = v + ? WHERE k = 'seq' RETURNING v", [count]).fetchone()
     return int(last) - count + 1
 
 
 def running(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -> list[None]:
-    """Answers that are being asked for since a time; one that is there already stays as it is."""
+    """Mark answers as running since a time, unless they are already final."""
     seq = take_seq(connection, len(rows))
     connection.executemany(
         "UPDATE answers SET seq = ?, status = 'running', started = ? WHERE id = ? AND status IN ('pending', 'running')",
@@ -79,7 +79,7 @@ def running(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -
 
 
 def waiting(connection: sqlite3.Connection, rows: Sequence[tuple[int, int | None, str]]) -> list[None]:
-    """What runs wait for: the run, the answer that is not in flight meanwhile, and the wait if it is to be shown."""
+    """Store what runs wait for: the run, the answer that is not in flight meanwhile, and the wait if it is shown."""
     connection.executemany("UPDATE runs SET waiting = ? WHERE id = ?", [(wait, run) for run, _, wait in rows if wait])
     landed = [answer for _, answer, _ in rows if answer is not None]
     seq = take_seq(connection, len(landed))
@@ -201,7 +201,7 @@ def called_in_battle(connection: sqlite3.Connection, rows: Sequence[tuple[Sequen
 
 
 def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Sequence[str]]]) -> list[None]:
-    """What of the questions to targets of a run is not sent as it is, each said once: run, target, in words."""
+    """Store how requests to targets of a run were changed, each change once: run, target, in words."""
     for run, target, changes in rows:
         found = connection.execute("SELECT config FROM runs WHERE id = ?", [run]).fetchone()
         if found is None:  # it was deleted meanwhile
@@ -233,9 +233,9 @@ def replied(
 
 
 def fought(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
-    """Keep bouts of battles, in the order of their columns, while their answers are there.
+    """Store bouts of battles whose answers still exist; a row holds the columns in order.
 
-    One that has both verdicts stays as it is, one without them is replaced when it is asked again.
+    A stored bout with both verdicts is kept; one without them is replaced.
     """
     connection.executemany(
         "INSERT INTO bouts(left, right, judge, question, first, second, reason, time) "

@@ -62,7 +62,7 @@ RUN_SELECTED = (
     "AND e.judging IS NOT NULL AND e.judging ->> '$.pass' = runs.scoring_pass GROUP BY e.answer) "
     "WHERE expected IS NOT NULL), (SELECT count(*) FROM earlier WHERE run = runs.id AND judging IS NOT NULL)"
 )
-"""The columns of a run as they are selected; the last three are counted."""
+"""The selected columns of a run; the last three are counts."""
 SCORE_COLUMNS = tuple(field.name for field in fields(ScoreRecord))
 CALL_COLUMNS = tuple(field.name for field in fields(CallRecord))
 WORKER_COLUMNS = tuple(field.name for field in fields(WorkerRow))
@@ -126,7 +126,7 @@ class ScoringPass:
 
 @dataclass(frozen=True, slots=True)
 class JudgedBy:
-    """What a run asked, with what is expected of its answers in the scoring pass that counts."""
+    """The expectations of a run in its current scoring pass."""
 
     document: Mapping[str, Any]
     since: float
@@ -136,17 +136,17 @@ class JudgedBy:
 
 
 EXPECTATION = ("expected_response", "ideal", "evaluators", "threshold")
-"""The fields of an item or turn that say what is expected of an answer."""
+"""The fields of an item or turn that hold its expectation."""
 
 
 def judged_document(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
-    """A dataset as it was asked, with the expectations of another that has the same items and turns."""
+    """The dataset `asked` with the expectations of `judging`, which has the same items and turns."""
     items = [with_expectation(*both) for both in zip(asked.get("items", ()), judging.get("items", ()), strict=False)]
     return {**asked, "default_evaluators": judging.get("default_evaluators"), "items": items}
 
 
 def with_expectation(asked: Mapping[str, Any], judging: Mapping[str, Any]) -> dict[str, Any]:
-    """An item or turn as it was asked, with the expectations of another."""
+    """An item or turn as it was asked, with the expectation of `judging`."""
     item = {name: value for name, value in asked.items() if name not in EXPECTATION}
     item |= {name: judging[name] for name in EXPECTATION if judging.get(name) is not None}
     turns = asked.get("turns")
@@ -269,7 +269,7 @@ class Rejudged:
     """By what it was judged then, `default_evaluators` and `item`; None where that was what its run is judged by."""
 
     def item(self, asked: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
-        """An item as it was asked, with what the answer to one of its turns was judged by."""
+        """The item `asked` with the expectation that the answer to `turn` was judged by."""
         if self.expected is None:
             return asked
         judged = with_expectation(asked, self.expected["item"])
@@ -319,7 +319,7 @@ def rejudged_now(earlier: Sequence[EarlierAttempt], scoring_pass: int) -> Earlie
 
 
 def expected_item(attempt: EarlierAttempt, asked: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
-    """An item as it was asked, with what the answer to a turn was judged by after an earlier attempt."""
+    """The item `asked` with the expectation that `turn` was judged by after an earlier attempt."""
     return asked if attempt.rejudged is None else attempt.rejudged.item(asked, turn)
 
 
@@ -493,7 +493,7 @@ def score_values(record: ScoreRecord) -> tuple[Any, ...]:
 
 
 def label_row(row: tuple[Any, ...]) -> Label:
-    """A label from its columns, the last of which says whether it was given blind."""
+    """A label from its columns; the last one says whether it was given blind."""
     return replace(Label(*row), blind=row[-1] == 1)
 
 

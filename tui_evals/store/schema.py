@@ -1,7 +1,7 @@
-"""What is in the schema of a store that tui-evals did not put there, and whether that could change what is stored.
+"""Finds schema objects of a store that tui-evals did not create, and whether they could change what is stored.
 
-Triggers, unique indexes, conditions and views under our names decide what becomes of a row that is written. Other
-tables, views and plain indexes, as Datasette and sqlite-utils make them, do not.
+Triggers, unique indexes, conditions and views under our names can change a written row. Other tables, views and plain
+indexes, as Datasette and sqlite-utils create them, cannot.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _counted(database: Tables) -> None:
 
 
 def _counted_alone(database: Tables) -> None:
-    """A label, which only moves an answer up in what changed last, leaves the totals as they are."""
+    """Let a label keep the cached totals of its run: it changes only the sequence number of its answer."""
     _execute_each(
         database,
         """
@@ -320,7 +320,7 @@ def _identity(database: Tables) -> None:
 
 
 def _chains(database: Tables) -> None:
-    """The signed chain of each run, and which run asked what is cached."""
+    """Create the tables of signed chains and of the run that produced each cached answer."""
     _execute_each(database, chains.TABLES)
 
 
@@ -433,7 +433,7 @@ class SchemaFindings:
     """What a store has beyond the tables that its version makes."""
 
     harmful: tuple[str, ...] = ()
-    """What could change what is stored, as in `the trigger wins on answers`."""
+    """Objects that could change what is stored, as in `the trigger wins on answers`."""
     others: tuple[str, ...] = ()
     """What changes nothing, as in `the table notes`."""
     replaced: frozenset[str] = frozenset()
@@ -441,7 +441,7 @@ class SchemaFindings:
 
     @property
     def sentence(self) -> str:
-        """What could change what is stored, in one sentence."""
+        """The harmful objects in one sentence."""
         more = f" and {len(self.harmful) - _SHOWN} more" if len(self.harmful) > _SHOWN else ""
         return f"it has {', '.join(self.harmful[:_SHOWN])}{more}, which tui-evals did not make"
 
@@ -481,7 +481,7 @@ def schema_findings(connection: sqlite3.Connection) -> SchemaFindings:
 
 
 def demand_own_schema(connection: sqlite3.Connection, path: Path, *, write: bool = True) -> None:
-    """StoreError where something in the schema of a store could change what is written, or stands for our tables."""
+    """Raise StoreError if an object of the schema could change what is written, or replaces one of our tables."""
     status = path.stat()
     (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
     state = (status.st_dev, status.st_ino, cookie)

@@ -1,8 +1,8 @@
-"""What a run, a battle or a generation could not store: kept in a file that only its owner can read, until it can be.
+"""Files for the results of a run, battle or generation that the store could not take.
 
-The file is next to the store if there is room, else among the user's own state, else among temporary files. Its rows
-are those that the store would have got, so no secret is in it. It is locked while it is written, for of two battles of
-a run one may begin before the other has ended.
+Only the owner can read them. A file is next to the store if there is room, else in the user's state folder, else among
+temporary files. Its rows are already free of secrets. It is locked while it is written, because two battles of a run
+may overlap.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ LASTING: Mapping[Kind, Callable[[Any], Any]] = {
     results.fought: tuple,
     results.battled: tuple,
 }
-"""What was paid for, in the order in which it is stored, with how each row is made of JSON; all other rows only say how
-things stood when they were written."""
+"""The rows that were paid for, in storing order, with how to build each from JSON. Others only describe a past state.
+"""
 _NAMES = {kind.__name__: kind for kind in LASTING}
 
 
@@ -97,7 +97,7 @@ class Spill:
         self.cacheable += sum(row.cache is not None for row in answered)
 
     def release(self) -> None:
-        """Let others store what is in the files."""
+        """Unlock the files, so that other processes can store their rows."""
         while self._locked:
             os.close(self._locked.pop())
 
@@ -197,9 +197,9 @@ def store_spilled(connection: sqlite3.Connection, file: Path, run: RunRow) -> in
 
 
 def cache_orphaned(connection: sqlite3.Connection, file: Path) -> bool:
-    """Put the answers in a file into the cache, once, if the store does not know their run; True where all were.
+    """Cache the answers in a file whose run is not in the store, once; True if all of them were cached.
 
-    A run of which a repair could save no answer is not known either: nothing can be stored in it.
+    This includes a run that is known but has no answers since a repair: nothing can be stored in it.
     """
     head, rows = _rows_in(file)
     known = "SELECT 1 FROM runs r WHERE key = ? AND created = ? AND EXISTS (SELECT 1 FROM answers WHERE run = r.id)"
@@ -255,7 +255,7 @@ def _of_stored_answers(connection: sqlite3.Connection, rows: Sequence[Scored]) -
 
 
 def forget_spilled(connection: sqlite3.Connection, file: Path) -> None:
-    """Forget that the rows of a file were stored, for it is gone."""
+    """Remove the mark that the rows of a deleted file were stored."""
     connection.execute("DELETE FROM session WHERE k = ?", [_mark(file)])
 
 
@@ -277,7 +277,7 @@ def _files(store: Path, prefix: str) -> list[Path]:
         try:
             files = [place / name for name in os.listdir(place) if name.startswith(prefix) and name.endswith(".jsonl")]
         except OSError:
-            continue  # where there is no such folder, there are no files
+            continue  # no folder, no files
         found += filter(_is_ours, files)
     return found
 
@@ -289,7 +289,7 @@ def _plain(row: Any) -> Any:
 
 
 def _appended(file: Path, lines: Sequence[str]) -> bool:
-    """Whether lines are on the disk at the end of a file; where there is no room for all of them none is."""
+    """Append lines to a file and sync it; False if there is no room, and then none of them is written."""
     with open(file, "ab", buffering=0) as stream:
         end = stream.seek(0, os.SEEK_END)
         content = "".join(f"{line}\n" for line in lines).encode()
@@ -298,7 +298,7 @@ def _appended(file: Path, lines: Sequence[str]) -> bool:
                 raise OSError
             os.fsync(stream.fileno())
         except OSError:
-            with suppress(OSError):  # what was cut off is no whole line, and is not read
+            with suppress(OSError):  # an incomplete last line is not read
                 stream.truncate(end)
             return False
     return True

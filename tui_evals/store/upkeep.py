@@ -169,7 +169,7 @@ def readable_number(connection: sqlite3.Connection, queries: Sequence[str]) -> i
 
 
 def highest_keys(connection: sqlite3.Connection, table: str, key: str) -> list[str]:
-    """Queries of which each says up to where the keys of a table may go."""
+    """Queries that each return an upper bound for the keys of a table."""
     queries = [
         f"SELECT max({key}) FROM {table} NOT INDEXED",
         f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
@@ -255,7 +255,7 @@ def keep_backup(path: Path) -> None:
 
 
 def make_backup(path: Path) -> None:
-    """Copy a store now; a store that is damaged leaves the copies as they are."""
+    """Update the backups of a store, unless it is damaged."""
     places = _places(path)
     with contextlib.suppress(StoreError, OSError, sqlite3.Error):  # the run is whole without a copy
         make_private_folder(places[0].parent, path.parent)
@@ -274,9 +274,9 @@ def make_backup(path: Path) -> None:
 
 
 def newest_backup(path: Path) -> Backup | None:
-    """The newest copy with runs that can be read and is of the store at a path.
+    """The newest readable backup that has runs and belongs to the store at `path`.
 
-    Of a store that does not say which it is, or was made anew and has no run, every copy may be one.
+    If the store has no id, or was created again and has no run, any backup may be its own.
     """
     base = read_base(path) if _has_runs(path) else None
     for backup in _backups(path):
@@ -287,7 +287,7 @@ def newest_backup(path: Path) -> Backup | None:
 
 
 def can_restore(path: Path) -> bool:
-    """Whether there is no store, or one that cannot be read as a store or has no run, and a backup that has."""
+    """Whether the store is missing, unreadable or without runs, and a backup has runs."""
     if newest_backup(path) is None:
         return False
     try:
@@ -327,7 +327,7 @@ if __name__ == "__main__":
 
 
 def vacuum(path: Path) -> tuple[int, int]:
-    """Write the store anew without what was deleted in it, while no run is executed; its bytes before and after."""
+    """Rewrite the store without its free space while no run is executing; returns its bytes before and after."""
     connect_damaged(path).close()
     refuse_read_only(path)
     refuse_live_runs(path)
@@ -346,7 +346,7 @@ def vacuum(path: Path) -> tuple[int, int]:
 
 
 def recount(path: Path) -> None:
-    """Count every run anew from its rows."""
+    """Recount every run from its rows."""
     connect_damaged(path).close()
     refuse_read_only(path)
     try:
@@ -363,10 +363,9 @@ def recount(path: Path) -> None:
 
 
 def back_up(path: Path, copy: Path, *, replace: bool = False) -> tuple[Path, int]:
-    """Copy a store, whatever is written into it meanwhile, to a file that is there whole or not at all.
+    """Copy a store to a file, completely or not at all, even while it is written; returns the path and its bytes.
 
-    Returns where that is, and its bytes. A file that is there is left alone unless it is to be replaced. A store that
-    is damaged makes no backup.
+    An existing file is kept unless `replace`. A damaged store is not backed up.
     """
     connect_damaged(path).close()
     if copy.is_dir():

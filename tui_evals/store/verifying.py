@@ -1,4 +1,4 @@
-"""Whether a run is as it was signed: its chain from the first record to the last, and each part as it is now."""
+"""Checks a run against its signatures: its chain from the first record to the last, and each part as it is now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .chains import DIGESTS, Ask
 from .database import connect, explained
 
 UNSTATED = "unstated"
-"""The column that differs where a part is there of which no record says anything."""
+"""The column that differs in a part that no record covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class CachedFrom:
     """The key of the run that asked; empty if not recorded."""
     answers: int
     standing: str = ""
-    """How that run stands here: kept, deleted, or absent."""
+    """The state of that run in this store: kept, deleted or absent."""
     key: str = ""
     """The public key that signed its answers; empty if unsigned."""
     changed: bool = False
     """Whether its answers were changed since."""
     different: int = 0
-    """How many of the cached answers are not among its answers as they are now."""
+    """How many cached answers are no longer among the answers of that run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Verified:
 
     @property
     def head(self) -> str:
-        """The digest of the last record, which stands for the whole chain."""
+        """The digest of the last record, which identifies the whole chain."""
         return self.records[-1][1].digest if self.records else ""
 
 
@@ -163,7 +163,7 @@ def _change_of(ask: Ask, run: int, key: str, part: str, record: Record) -> Chang
 
 
 def _later(ask: Ask, run: int, key: str) -> tuple[int, int]:
-    """How many answers and verdicts, and how many calls, are there of which nothing is stated yet."""
+    """How many answers and verdicts, and how many calls, are not stated yet."""
     came: set[int] = set()
     for part in ("answers", "verdicts"):
         said = chains.kept_statement(ask, key, part)
@@ -233,7 +233,7 @@ def _sources(ask: Ask, run: int) -> Sources:
 
 
 def _cached_from(ask: Ask, key: str, texts: Sequence[str | None]) -> CachedFrom:
-    """Compare answers cached from a run with the answers of that run as they are now."""
+    """Compare answers cached from a run with the current answers of that run."""
     if not key:
         return CachedFrom("", len(texts))
     run = next((number for (number,) in ask("SELECT id FROM runs WHERE key = ?", [key])), None)

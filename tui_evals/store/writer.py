@@ -96,7 +96,7 @@ class Writer:
         return row
 
     def snapshot(self, document: Mapping[str, Any], name: str) -> str:
-        """Keep a dataset document as it is now; returns its hash, the same for the same content."""
+        """Store a dataset document in its current state; returns the hash of its content."""
         written = dumps(document)
         text = cleaned(written, self.clean)
         digest = snapshot_hash(document if text is written else json.loads(text))
@@ -191,11 +191,9 @@ class Writer:
         score: float | None,
         expected: Mapping[str, Any] | None,
     ) -> bool:
-        """Have other scores of one answer count in a pass; False where it, or its run, changed meanwhile.
+        """Replace the scores of one answer in a pass; False if the answer or its run changed meanwhile.
 
-        It is waited for where nothing can be stored for a while.
-
-        `expected` is by what it was judged, where that is not what its run is judged by.
+        Waits while the store is not writable. `expected` is what it was judged by, if that differs from its run.
         """
         values = [self._score(record) for record in scores]
         by = "null" if expected is None else cleaned(dumps(expected), self.clean)
@@ -246,7 +244,7 @@ class Writer:
             self._thread.put(results.running, (answer, at))
 
     def waiting(self, run: int, wait: Wait | None, answer: int | None) -> None:
-        """Say that a run waits, and that an answer is not in flight meanwhile; does not wait."""
+        """Store that a run waits and that an answer is not in flight meanwhile; does not wait."""
         text = "" if wait is None else dumps(asdict(replace(wait, target=self.clean(wait.target))))
         self._thread.put(results.waiting, (run, answer, text))
 
@@ -269,11 +267,11 @@ class Writer:
         """Commit what a scoring pass made of an answer."""
         values = tuple(self._score(record) for record in scores)
         row = results.Scored(answer, number, values, status, score)
-        # No place among the calls is held meanwhile, so scores share the commit of the next answers.
+        # No call waits for this one, so scores share the commit of the next answers.
         await self._thread.wait(results.scored, row, hurried=False)
 
     async def settled(self, number: int, page: Sequence[Settled]) -> None:
-        """Commit answers that are at hand with what a scoring pass made of them, many in one transaction."""
+        """Commit existing answers with their scores of a pass, many in one transaction."""
         await self._thread.wait_for_all([self._settled(number, one, None) for one in page])
 
     async def settled_one(self, number: int, one: Settled, cache: CacheKey | None) -> bool:
@@ -312,7 +310,7 @@ class Writer:
         return (run, *call_values(call))
 
     def changed(self, run: int, target: str, changes: Sequence[str]) -> None:
-        """Say once what of the questions to a target is not sent as it is; does not wait."""
+        """Store how requests to a target were changed, each change once; does not wait."""
         self._thread.put(results.changed, (run, self.clean(target), [self._guarded(change) for change in changes]))
 
     async def secure(self, run: int, amount: float) -> None:
@@ -320,11 +318,11 @@ class Writer:
         await self._thread.wait_in_order(results.reserved, (run, amount))
 
     def reserved(self, run: int, amount: float) -> None:
-        """Say that amount anew once a call is noted; does not wait."""
+        """Update the reserved amount after a call was recorded; does not wait."""
         self._thread.put(results.reserved, (run, amount))
 
     def workers(self, run: int, rows: Sequence[WorkerRow]) -> None:
-        """Say how the workers of a run are; those that are not named stay as they were. Does not wait."""
+        """Update these workers of a run and leave the others; does not wait."""
         values = [worker_values(replace(row, name=self.clean(plain(row.name)))) for row in rows]
         if values:
             self._thread.put(results.heard, (run, values))
@@ -382,7 +380,7 @@ class Writer:
     def draft_drop(self, file: str) -> None:
         """Forget the unsaved edits of a file, and give back what keeping them took, which for a large one is much."""
         self._thread.call(partial(_drop_draft, file=file))
-        self.write("PRAGMA shrink_memory")  # what is not committed yet could not be given back
+        self.write("PRAGMA shrink_memory")  # uncommitted memory cannot be freed
 
     def session_put(self, key: str, value: object) -> None:
         """Remember a plain value for the next time the workbench opens."""
@@ -401,11 +399,11 @@ class Writer:
         return self._thread.kept
 
     def be_patient(self, tell: Tell) -> None:
-        """Keep what cannot be written, let those wait who wait for it, and try again; `tell` hears how it stands."""
+        """Keep rows that cannot be written, let callers wait, and retry; `tell` gets each change of the trouble."""
         self._thread.be_patient(tell)
 
     def spill(self, run: RunRow) -> Spill:
-        """Write what is kept and what follows into a file, because the store does not take it."""
+        """Write kept and later rows into a file, because the store does not take them."""
         spill = Spill(self._path, run)
         self._thread.spill(spill)
         return spill
@@ -441,7 +439,7 @@ class Writer:
         return self._thread.write_again(name)
 
     def leave(self) -> None:
-        """Leave a store that was overwritten, so that it can be opened anew; nothing can be written here any more."""
+        """Close a store that was overwritten, so that it can be opened again; this writer cannot write any more."""
         self._thread.leave()
 
     def flush(self) -> None:
@@ -449,7 +447,7 @@ class Writer:
         self._thread.call(lambda _: None)
 
     def close(self) -> None:
-        """Commit what is left and end."""
+        """Commit what is queued and close."""
         self._thread.close()
 
     def __enter__(self) -> Writer:
@@ -521,7 +519,7 @@ class Writer:
         return record, (cleaned(request, self.clean), text, cleaned(rest, self.clean))
 
     def _score(self, record: ScoreRecord) -> tuple[Any, ...]:
-        if isinstance(raised := record.details.get("traceback"), str):  # lines of source, where a key may stand
+        if isinstance(raised := record.details.get("traceback"), str):  # source lines may contain a key
             record = replace(record, details={**record.details, "traceback": self._guarded(raised)})
         values = score_values(record)
         whole = "\n".join([value for value in values if isinstance(value, str)])

@@ -31,7 +31,7 @@ _LONGEST_PAUSE = 5.0
 _LOOK = 0.5  # seconds after which a process that commits nothing checks whether the file is still the store
 
 Tell = Callable[[StoreTrouble | None], None]
-"""Told in the writing thread what keeps it from writing, whenever that is new, and None once it can again."""
+"""Called in the writing thread when a new trouble prevents writing, and with None once it is over."""
 _log = logging.getLogger(__name__)
 
 
@@ -40,7 +40,7 @@ def run_steps(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.C
     return [row(connection) for row in rows]
 
 
-# An answer that is asked for and given in one batch must be seen running first; what has to come last stands last.
+# An answer that starts and ends in one batch must be seen running first; what must come last is last.
 _BATCH_ORDER: tuple[results.Kind, ...] = (
     results.running,
     results.waiting,
@@ -70,7 +70,7 @@ class _Together:
     problem: BaseException | None = None
 
     def settle(self, outcome: Any) -> bool:
-        """Take in what came of one row; True once it was the last."""
+        """Count one written row and keep its error; True once it was the last."""
         self.left -= 1
         if self.problem is None and isinstance(outcome, BaseException):
             self.problem = outcome
@@ -130,7 +130,7 @@ class WriterThread:
             self._wake.notify()  # from now on the thread looks at the file while it has nothing to write
 
     def spill(self, spill: Spill) -> None:
-        """Put what is kept, and what was paid for from now on, into a file instead of the store."""
+        """Write kept rows, and everything paid for from now on, into a file instead of the store."""
         with self._wake:
             self._spill = spill
             self._awaited = True
@@ -150,9 +150,9 @@ class WriterThread:
         return waiter.result()
 
     async def wait(self, kind: results.Kind, row: Any, *, hurried: bool = True) -> Any:
-        """Hand over a row and wait until it is committed; while the queue is full, wait before that too.
+        """Queue a row and wait until it is committed; waits first if the queue is full.
 
-        What is not `hurried` lies until others are committed, or a moment.
+        A row that is not `hurried` is committed with the next others, or after a moment.
         """
         loop = asyncio.get_running_loop()
         while room := self._room(loop):
@@ -173,9 +173,9 @@ class WriterThread:
             await waiter.future
 
     async def wait_in_order(self, kind: results.Kind, row: Any) -> Any:
-        """Hand over a row at once, however full the queue is, and wait until it is committed.
+        """Queue a row at once, even if the queue is full, and wait until it is committed.
 
-        For what must not be overtaken by what is handed over later.
+        For rows that later ones must not overtake.
         """
         waiter = asyncio.get_running_loop().create_future()
         self._add(_Entry(kind, row, waiter))
@@ -191,7 +191,7 @@ class WriterThread:
             self._proof.close()
 
     def close(self) -> None:
-        """Commit what is queued and end the thread; raises StoreError if something is left that cannot be."""
+        """Commit what is queued and end the thread; raises StoreError if rows are left that cannot be written."""
         if self._closed:
             return
         with self._wake:
@@ -279,7 +279,7 @@ class WriterThread:
             error = self._reason(problem) if isinstance(problem, sqlite3.Error | OSError) else problem
             if isinstance(error, StoreTrouble):
                 self._keep(batch, error)
-            elif len(batch) != 1:  # one bad row must not take its neighbours down, nor the thread
+            elif len(batch) != 1:  # one bad row must not fail the others or end the thread
                 for entry in batch:
                     self._commit([entry])
             else:
@@ -319,7 +319,7 @@ class WriterThread:
         self._settle(told)
 
     def _note(self, trouble: StoreTrouble | None) -> None:
-        """Remember how writing stands, and tell that where it is new."""
+        """Store the current trouble, and report it if it is new."""
         before, self._trouble = self._trouble, trouble
         self._pause = _FIRST_PAUSE if trouble is None else min(2 * self._pause, _LONGEST_PAUSE)
         is_new = (before and (before.code, before.cause)) != (trouble and (trouble.code, trouble.cause))
@@ -383,7 +383,7 @@ class WriterThread:
                 outcomes[place] = outcome
 
     def _keep_until_moved(self, batch: list[_Entry]) -> None:
-        """Keep what was committed as long as it is in the log alone, which is worth nothing without its file."""
+        """Keep committed rows while they are only in the log, which is worthless without its file."""
         if self._tell is not None:
             self._in_log += [(entry.kind, entry.row) for entry in batch if entry.kind in LASTING]
         if checkpoint_due(self._path, self._checkpointed):
@@ -396,7 +396,7 @@ class WriterThread:
         return self._proof.trouble is not None and self._proof.trouble.code == "overwritten"
 
     def _note_moved(self) -> None:
-        """Tell a patient owner, for whom the open file is written on; others would not learn of its deletion."""
+        """Report once that the store was deleted or replaced; raises it if there is no `tell`."""
         trouble = StoreTrouble(f"{self._path} was deleted, or another file was put in its place", "moved")
         if self._tell is None:
             raise trouble
