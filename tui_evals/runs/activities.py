@@ -1,9 +1,9 @@
-"""Runs, battles and generations while they execute: lock, progress, orders, and waiting while nothing can be stored.
+"""Running runs, battles and generations: lock, progress, control orders, and waiting while the store is not writable.
 
-They ask nothing meanwhile and try again. What cannot be stored in the end goes to a file, which the next command stores
-first. A store that was deleted or replaced is written on through the open file, and from there to its place again once
-nothing is in flight any more. A store that was overwritten in place takes nothing any more: what was committed since
-its log was last moved into the file goes to that file too.
+While the store is not writable, nothing is asked and writing is retried. Rows that can never be written go to a file,
+which the next command stores first. If the store was deleted or replaced, writing continues through the open file. At
+the end that is written to the path again. A store that was overwritten in place takes no more rows: everything
+committed since its log was last emptied goes to the file too.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Asking(Protocol):
 
 
 class Storing:
-    """How the store of a run takes what is written, from the beginning of its execution to the end.
+    """Watches whether the store of a run takes its rows, while the run executes.
 
-    What a battle cannot store is kept in the name of a run, whose lock it does not hold.
+    Rows that a battle cannot store are kept in the name of a run, whose lock the battle does not hold.
     """
 
     def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock | None, longest: float) -> None:
@@ -118,7 +118,7 @@ class Storing:
             self._asking.stop()
 
     async def end(self, *, finished: bool, note: Callable[[], Awaitable[None]]) -> None:
-        """Store how an execution ended, by `note`; where that cannot be, what is next to the store says so."""
+        """Store how an execution ended, by `note`; its error is ignored if the store is lost."""
         if not finished:
             self.give_up()
         try:
@@ -133,8 +133,8 @@ class Storing:
         if self._moved is not None:
             place = await asyncio.to_thread(self._writer.write_again, f"{self._path.name}.of-{self._run.key}")
             there = "All it held was written again to that place."
-            beside = f"All that is known is in {place}, which --db names or you put in its place."
-            sentences.append(there if place == self._path else beside)
+            elsewhere = f"It was saved as {place}. Name it with --db, or move it back to its path."
+            sentences.append(there if place == self._path else elsewhere)
         if self._spill is not None:
             await asyncio.to_thread(self._spill.written.wait)
             self._spill.release()
@@ -258,7 +258,7 @@ class ActivityRecord:
         obey: Callable[[Order], None],
         storing: Storing | None = None,
     ) -> None:
-        """Until the work is done, store its progress and pass on what the store says it is told."""
+        """Store the progress of `work` and pass on orders from the store, until it is done."""
         while not work.done():
             await asyncio.wait([work], timeout=_EVERY)
             if storing is None or not (storing.is_in_trouble or storing.is_lost):
@@ -274,7 +274,7 @@ class ActivityRecord:
         self._stored, self._messages = now, []
 
     def _listen(self, obey: Callable[[Order], None]) -> None:
-        with suppress(StoreError):  # the writer looks at the store too, and reports what is wrong with it
+        with suppress(StoreError):  # the writer reads the store too, and reports its errors
             order = order_of(self._reader, self.key)
             if order and order != self._order:
                 self._order = order

@@ -75,7 +75,7 @@ class PermissionRequest:
 
 
 def permission_request(missing: Sequence[Permission], root: Path) -> PermissionRequest:
-    """The question about what is not allowed yet."""
+    """The question about permissions that are missing."""
     approvals = Approvals(root)
     reviews = {one.digest: review for one in missing if (review := approvals.review(one)) is not None}
     return PermissionRequest(root, tuple(missing), tuple(approvals.agreed()), reviews)
@@ -162,9 +162,9 @@ def _missing_of(experiment: Experiment, project: Project) -> list[Permission]:
 
 
 def missing_store(project: Project) -> Permission | None:
-    """The permission that the store of a project awaits before its cached answers and baselines are used.
+    """The permission to use a project's cached answers and baselines; None if the store is the user's own or missing.
 
-    None where it is the user's own, or there is none. A run needs no such yes: without it everything is asked anew.
+    A run can start without it, and then asks everything again.
     """
     if project.trusting or not project.has_store:
         return None
@@ -172,7 +172,7 @@ def missing_store(project: Project) -> Permission | None:
 
 
 def untrusted_evaluators(project: Project, names: Iterable[str], registry: Registry) -> list[Permission]:
-    """Those of some evaluators that are code of the project and not trusted as they are now."""
+    """The evaluators among `names` that are code of the project and not trusted in their current state."""
     wanted: list[Permission] = []
     root = project.root
     for name in () if project.trusting else sorted(names):
@@ -274,7 +274,7 @@ def agree_to_file(file: Path, root: Path) -> None:
 
 
 def agree(permissions: Sequence[Permission], root: Path) -> None:
-    """Remember a yes to all of it, as it was when it was asked about."""
+    """Store the user's agreement to these permissions, each in the state that was shown."""
     approvals = Approvals(root)
     approvals.agree(permission for permission in permissions if permission.path is None)
     approvals.remember_code(permissions)

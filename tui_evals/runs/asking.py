@@ -86,9 +86,9 @@ class ConversationKeys:
 
 
 def recipe(identity: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    """What a cache key is made of, in words a person can compare.
+    """The parts of a cache key, readable and comparable.
 
-    A session is no part of it: its name is another each time, and what was said in it is in the messages.
+    They leave out the session: its name changes each time, and its content is in the messages.
     """
     form = request.response_format
     return {
@@ -124,7 +124,7 @@ class PricedTarget:
     largest_answer: int = 0
     """The tokens of the largest answer it has given in the run."""
     changes: set[str] = field(default_factory=set)
-    """What of its questions is known not to be sent as it is."""
+    """Known changes to the requests of this target."""
 
     @property
     def availability(self) -> Availability:
@@ -267,7 +267,7 @@ class _Account:
         )
 
     def release(self) -> None:
-        """Give back what is set aside for an attempt that was not made after all."""
+        """Release the money reserved for an attempt that was not made."""
         if self._out is not None:
             self._priced.budget.settle(self._out, 0.0)
             self._out = None
@@ -304,7 +304,7 @@ class _Account:
         return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, largest)
 
     def _reading(self) -> float:
-        """What the question alone can cost, of which a filter left no answer."""
+        """The cost of the question alone, for an answer that a filter withheld."""
         return 0.0 if self._priced.price is None else reading_costs(self.request, self._priced.price)
 
     def _cost(self, outcome: Reply | TargetError) -> float | None:
@@ -321,7 +321,7 @@ class _Account:
 REPLY = "reply "
 """How the key of a reply begins that is kept with its run, until what it is for is judged, and in no cache."""
 _CHOICES = "choices"
-"""The diagnostic of a reply that is kept which holds what else might stand in it."""
+"""The diagnostic of a cached reply that holds its alternatives."""
 
 
 def kept_key(target: PricedTarget, request: Request, scope: str = "") -> str:
@@ -338,10 +338,9 @@ async def recalled(
     *,
     may_be_kept: bool = True,
 ) -> AnswerRecord:
-    """The reply that is kept, or else one asked for, and kept if it is whole and worth it; TargetError without one.
+    """The cached reply, or a new one, which is cached if it is complete and `worth` it; raises TargetError.
 
-    With the empty key nothing is kept or recalled, and what cannot be there is not looked for. The limit that a budget
-    sets to an answer is no part of the key.
+    An empty key disables the cache. The answer limit that a budget sets is not part of the key.
     """
     if may_be_kept and (kept := await kept_reply(target, ledger, key)) is not None:
         return kept
@@ -362,7 +361,7 @@ async def recalled(
 
 
 def kept_choices(kept: AnswerRecord) -> tuple[Choice, ...]:
-    """What else might stand in a reply that is kept, where that is known."""
+    """The alternatives to a cached reply, if they are known."""
     return choices_from((kept.diagnostics or {}).get(_CHOICES))
 
 
@@ -406,7 +405,7 @@ class StoreLedger:
         self._writer.waiting(self._run, wait, None)
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what is not sent as it is."""
+        """Record changes to the requests of a target."""
         self._writer.changed(self._run, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:
@@ -420,7 +419,7 @@ class StoreLedger:
 
 
 async def close_all(asked: Iterable[PricedTarget]) -> None:
-    """Give back what targets and their tools hold; what stands for several targets is closed once."""
+    """Close targets and their tools; an object that serves several targets is closed once."""
     held: dict[int, Target | Toolbox] = {}
     for priced in asked:
         held.update((id(part), part) for part in (priced.target, priced.tools) if part is not None)

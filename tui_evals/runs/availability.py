@@ -45,7 +45,7 @@ TIMEOUT_ATTEMPTS = 2
 UNREADABLE_ATTEMPTS = 3
 """Attempts at a question whose answer could not be read, at most: each may have been paid for."""
 LIMITED_FACTOR = 3
-"""A question that met a rate limit is tried so many times as often again, because that costs nothing but time."""
+"""The factor for retries after a rate limit, which cost nothing but time."""
 MOST_OUTAGES = 3
 """A question whose target went away so often while it was asked is what breaks it."""
 _ENOUGH = 8
@@ -123,7 +123,7 @@ class Availability:
         return self.close(sentence, "refused")
 
     def _is_misnamed(self, failure: TargetError) -> bool:
-        """Whether there is no model of a name that no configuration can correct, and nothing was answered under it."""
+        """Whether the model is unknown, only a change of the target can help, and it has answered nothing yet."""
         about_model = failure.code == "agentRequestFailed" and failure.status in (400, 404)
         return about_model and not self.answers and base_name(self._config.model) == self.name
 
@@ -213,7 +213,7 @@ class Availability:
         return min(retries + 1, fewer.get(failure.code, retries + 1))
 
     def _seems_gone(self, failure: TargetError) -> bool:
-        """Whether so many calls failed, after some did not, that the target may be gone."""
+        """Whether enough calls failed after a success to suspect that the target is unavailable."""
         passing = failure.code in ("agentRateLimited", "agentResponseUnparseable")
         return not passing and self.answers > 0 and self._failures >= _ENOUGH
 
@@ -228,10 +228,10 @@ class Availability:
     # -- looking whether the target is there
 
     async def _look(self, failure: TargetError, probe: Probe, note_wait: NoteWait) -> None:
-        """Return once the target answers again after a failure; Unavailable where it does not.
+        """Wait until the target answers again after a failure; raises Unavailable if it does not.
 
-        All who failed share the next short question: one that was out before says nothing of what came after it.
-        Nothing new is asked meanwhile, unless failures of this kind were those of single questions before.
+        All failed calls share the next probe, because an earlier one says nothing about later failures. New questions
+        wait meanwhile, unless earlier failures of this kind concerned single questions only.
         """
         kind = failure.status or failure.code
         wanted, outages = self._looks + 1, self._outages

@@ -55,7 +55,7 @@ class _Pair:
 
 
 def baseline_checks(reader: Reader, run: RunRow, gates: Gates, baseline: RunRow, *, finished: bool) -> AgainstBaseline:
-    """Compare a run with a baseline and check the gates on that; LookupError where one of the two is gone."""
+    """Compare a run with a baseline and check the gates; raises LookupError if one of the two was deleted."""
     comparison = read_comparison(reader, [baseline.id, run.id])
     shared = shared_items(comparison.lines)
     verdict = _verdict(comparison, shared, baseline.key, run.key, gates.fail_on_regression or LEVEL) if finished else ""
@@ -71,7 +71,7 @@ def baseline_checks(reader: Reader, run: RunRow, gates: Gates, baseline: RunRow,
 
 
 def _verdict(comparison: Comparison, shared: Sequence[SharedItem], before: str, after: str, level: float) -> str:
-    """How the run compares, what is left out, and what drop so few items can show."""
+    """The difference in words, how many answers could not be compared, and which drop so few items can show."""
     (difference,) = comparison.against
     sentences = [difference_sentence(difference, before, after, level)]
     if apart := sum(line.kinds[0] in _APART for line in _expected(comparison)):
@@ -121,7 +121,7 @@ def _regression_checks(pair: _Pair, level: float) -> Iterator[CheckedGate]:
         yield CheckedGate(gate, "not met", f"Cannot be checked: {pair.verdict}", figure)
         return
     passes = difference.passes
-    # A run that passes as much as a baseline in which few items pass is no worse, whatever the test could show.
+    # A run that passes at least as much as its baseline is no worse, even if too few items pass to test it.
     no_worse = passes.items >= least_items(level) and passes.difference >= 0
     if no_worse or can_show(pair.comparison, pair.shared, level):
         yield CheckedGate(gate, "met", pair.verdict, figure)

@@ -108,7 +108,7 @@ class BoutMaterial:
         self._datasets: dict[int, Dataset] = {}
 
     def of(self, due: DueBout) -> BoutQuestion:
-        """What there is to show of a bout; LookupError when an answer is gone."""
+        """The material of a bout; raises LookupError if an answer was deleted."""
         left, row = self._contender(due.left)
         right, _ = self._contender(due.right)
         unit = self._dataset(row.run).items[row.item].units[row.turn]
@@ -256,11 +256,11 @@ class BoutQueue:
             self.undecided += bout.winner is None
 
     async def _bout(self, due: DueBout) -> Bout:
-        """Both verdicts, of which those that are known are not asked for again."""
+        """The bout with both verdicts; known verdicts are not asked for again."""
         current_answer.set(max(due.left, due.right))
         current_phase.set("battle")
         shown = self._material.of(due)
-        # A reply that could not be read lies in the cache, and would only be unreadable once more.
+        # The cache holds unreadable replies, which would be unreadable again.
         ledger = _BattleLedger(self._reader, self._writer, due.run, self._asked)
         judges = Judges({None: self._judge}, ledger, due.known is None)
         ask = judges.ask_of(None)
@@ -306,7 +306,7 @@ NO_JUDGE = (
 _ANSWERED = ("answered", "pass", "fail", "partial", "unjudged", "scored")
 
 
-# -- what is asked for
+# -- requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +317,7 @@ class BattleRequest:
     judge: TargetConfig
     criteria: str | None = None
     limit: int | None = None
-    """At most so many pairs of answers of two sides."""
+    """The most pairs of answers of two sides; None means all."""
     seed: int | None = None
     concurrency: int | None = None
     max_cost: float | None = None
@@ -356,7 +356,7 @@ def sides_of_runs(runs: Sequence[RunRow]) -> tuple[BattleSide, ...]:
 
 
 def wrong_number(given: int) -> str:
-    """Why a battle cannot be between so many runs."""
+    """The message for a number of runs that a battle does not support."""
     return f"a battle is between 2 to {MAX_RUNS} runs; {given} given. --columns A,B is one between two columns of a run"
 
 

@@ -58,9 +58,9 @@ class PlannedConversation:
         return self.keys.key(self.target.identity, request)
 
     def answers(self, plan: Plan, reader: Reader, most: int) -> list[tuple[AnswerRecord, Chat]]:
-        """The answers the cache has from the first on, each with its chat; so many are looked up at most.
+        """The cached answers from the first turn on, at most `most`, each with its chat.
 
-        Where one gave a session, the cache has all answers after it too, or else that one counts as unknown.
+        After an answer with a session, either all answers are cached or that answer counts as unknown.
         """
         found: list[tuple[AnswerRecord, Chat]] = []
         units, asked_from = self.item.units, len(self.item.units)
@@ -95,9 +95,9 @@ def known_turns(
     most: int = _MOST,
     note: Callable[[PlannedAnswer, AnswerRecord, Chat], bool] | None = None,
 ) -> KnownTurns:
-    """How many answers of each conversation the cache has, from its beginning on; so many are looked up at most.
+    """How many turns of each conversation are cached, counted from the first; looks up at most `most` answers.
 
-    `note` is told of each of them, with the turn it answers, until it says that it has heard enough.
+    Calls `note` with each cached answer and its turn, until it returns False.
     """
     # How far the cache knows the steps of an agent, or what a user says, is found by taking them.
     found = conversations(plan, project, max_cost)
@@ -146,7 +146,7 @@ class Tried:
 
 
 class Foresight:
-    """Tries evaluators on answers. Replies come from the cache of `reader`; without one there are none."""
+    """Tries evaluators on answers with replies from the cache of `reader`, or without replies if it is None."""
 
     def __init__(self, plan: Plan, project: Project, reader: Reader | None, most: int = MOST_TRIED) -> None:
         self._plan = plan

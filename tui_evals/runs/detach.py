@@ -74,7 +74,7 @@ def start_detached(
 
 
 def start_activity(database: Path, row: ActivityRow, folder: Path) -> None:
-    """Start a process that executes a planned battle or generation; return once it has begun."""
+    """Start a process for a planned battle or generation; returns once it has begun."""
     command = {"battle": "battle", "generation": "generate"}[row.kind]
     name = f"{row.kind}-{row.key}"
     try:

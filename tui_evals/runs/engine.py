@@ -60,7 +60,7 @@ def sign_ended(writer: Writer, run: RunRow, finished: bool, again: bool, found: 
 
 
 def sign(writer: Writer, run: RunRow, kind: Kind, about: Mapping[str, object], *, again: bool = False) -> None:
-    """State and sign a run. Where that cannot be stored it is whole all the same, and `verify` says what is missing."""
+    """Sign a run. If that cannot be stored, the run is still complete, and `verify` reports the missing signature."""
     try:
         writer.sign(run.id, kind, again=again, about=about)
     except (StoreError, LookupError) as problem:
@@ -116,7 +116,7 @@ class Engine:
         """The numbers of the targets that are not asked this time."""
         self._elsewhere = elsewhere
         self._kept = kept
-        """The scores that judging again leaves as they are."""
+        """The scores that rescoring keeps."""
         self._judges = Judges(judges, self, use_cache)
         behind = [target.behind for target in targets if target.behind is not None]
         self._priced_targets = (*targets, *behind, *judges.values())
@@ -160,7 +160,7 @@ class Engine:
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            now = begun_at + time.monotonic() - since  # whatever was done to the clock of the machine meanwhile
+            now = begun_at + time.monotonic() - since  # not affected by changes of the system clock
             note = partial(self._store_status, outcome, before, again, now)
             await self._storing.end(finished=outcome.finished, note=note)
             outcome = self._checked(outcome)
@@ -234,7 +234,7 @@ class Engine:
         return nullcontext(LocalExecutor(self._plan, self._targets, self._judges, self, self._use_cache, settle))
 
     def stop(self) -> None:
-        """Start nothing new; what is in flight is let finish, and what waits is not."""
+        """Start nothing new. Requests in flight finish, waiting ones do not."""
         self._stop = True
         self._storing.give_up()
         self._unpaused.set()
@@ -261,7 +261,7 @@ class Engine:
         self._let_begin()
 
     def _let_begin(self) -> None:
-        """Let questions begin, or not, as things stand."""
+        """Let questions begin or wait, depending on the current state."""
         if self._stop or not (self._paused or self._held):
             self._unpaused.set()
         else:
@@ -275,7 +275,7 @@ class Engine:
             if (now := clock()) - beat >= _HEARTBEAT:
                 self._writer.heartbeat(self._run.id)
                 beat = now
-            with suppress(StoreError, LookupError):  # what is wrong with the store, its writer says
+            with suppress(StoreError, LookupError):  # the writer reports problems of the store
                 if (current := self._reader.data_version()) != version:
                     version = current
                     self._obey(self._reader.control(self._run.id))
@@ -309,7 +309,7 @@ class Engine:
             yield self._cell(list(group))
 
     def answered_cells(self, target: int) -> Iterator[Cell]:
-        """The conversations with a target as far as they are answered, to be judged again where the pass has not."""
+        """The conversations with a target up to their last answer, to be judged again unless this pass has them."""
         _, judged = self._reader.staged_pass(self._run)
         rows = (row for row in self._reader.all_rows(self._run.id) if row.target == target)
         for _, group in groupby(rows, key=lambda row: row.cell):
@@ -369,7 +369,7 @@ class Engine:
         return self._stored_answers(self._reader.rows(cell.answers))
 
     def workers(self, rows: Sequence[WorkerRow]) -> None:
-        """Show the workers as they are."""
+        """Store the state of the workers."""
         self._writer.workers(self._run.id, rows)
 
     # What follows is the Sink of the executor.
@@ -385,7 +385,7 @@ class Engine:
         return self._storing.wait
 
     def left_open(self, answers: Sequence[int]) -> None:
-        """Nothing: they are pending in the store, which says in the end what is left."""
+        """Nothing to do: open answers are pending in the store."""
 
     @property
     def stopping(self) -> bool:
@@ -414,7 +414,7 @@ class Engine:
         target: str,
         judged: Judgement | None = None,
     ) -> bool:
-        """Commit an answer, and with it its place in the cache, and what judged it where that is at hand."""
+        """Commit an answer with its cache entry, and with its scores if they are ready."""
         if record.text is None:
             self._demand_same_package()
         cache = (
@@ -434,7 +434,7 @@ class Engine:
         await self._writer.scored(answer, self._pass, records, status, score)
 
     async def settled(self, page: Sequence[Settled]) -> None:
-        """Commit answers that are at hand with their scores."""
+        """Commit existing answers with their scores."""
         await self._writer.settled(self._pass, page)
 
     def called(self, record: CallRecord) -> None:
@@ -451,7 +451,7 @@ class Engine:
         self._writer.waiting(self._run.id, wait if is_last else None, answer)
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what is not sent as it is."""
+        """Record changes to the requests of a target."""
         self._writer.changed(self._run.id, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:

@@ -8,7 +8,7 @@ Blame = Literal["arguments", "configuration"]
 
 
 class CannotPlan(Exception):
-    """The run cannot start; the message says what is missing and the ways out, `blame` what has to change."""
+    """The run cannot start. The message says what is missing and how to fix it; `blame` says what has to change."""
 
     def __init__(self, message: str, blame: Blame = "configuration") -> None:
         super().__init__(message)

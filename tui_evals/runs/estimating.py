@@ -1,8 +1,7 @@
-"""What a run, or judging one again, will take: calls for certain, money and time by what like calls took before.
+"""Estimates a run or a rescoring: an exact number of calls, with cost and time from similar calls.
 
-What is known is not counted: answers and verdicts of the cache, and scores that hold. Where the store has answers or
-verdicts of the same dataset by the same target or judge, these say what the next ones cost and take; else the length
-of the chats does.
+Cached answers and verdicts, and valid scores, are not counted. If the store has answers or verdicts of the same dataset
+by the same target or judge, their means are used; otherwise the length of the chats.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _ANSWERS = (
     f"SELECT prompt, name, turn, {_MEANS.format('')} FROM answers WHERE run = ? AND target = ? AND code IS NULL "
     "AND body IS NOT NULL AND scripted = 0 GROUP BY prompt, name, turn"
 )
-"""Those from the cache too: each keeps the cost and the time of the call that once gave it."""
+"""Includes cached answers: each keeps the cost and the time of its original call."""
 _VERDICTS = (
     f"SELECT a.prompt, a.name, a.turn, {_MEANS.format('c.')} FROM calls c JOIN answers a ON a.id = c.answer "
     "WHERE c.run = ? AND c.kind = 'judge' AND c.target = ? AND c.code IS NULL AND c.from_cache = 0 "
@@ -330,7 +329,7 @@ class Experience:
         return {}
 
     def _judged(self, run: RunRow, config: TargetConfig) -> bool:
-        """Whether a run was judged by a target as it is configured now."""
+        """Whether a run was judged by a target with its current configuration."""
         wanted = {name: value for name, value in self._named(config).items() if name != "name"}
         configs = (run.config, *(scoring.config for scoring in self._reader.passes(run.id)))
         return any(wanted in judges_kept(kept).values() for kept in configs)
@@ -355,7 +354,7 @@ class _Bill:
     def add(
         self, kind: Kind, config: TargetConfig, place: Place, lengths: Sequence[tuple[int, int]], files: int = 0
     ) -> None:
-        """Add what is asked for once: by what it took before, else by the tokens read and written in each call."""
+        """Add one question or verdict: by its mean in earlier runs, else by the tokens of each call."""
         rate = self._experience.rate(kind, config, place) if self._experience is not None else None
         self._take_time(kind, config, rate)
         price = self._price(config)
@@ -590,7 +589,7 @@ def _left_to_ask(
     foresight: Foresight,
     reader: Reader,
 ) -> Sequence[EffectiveEvaluator]:
-    """Those of some evaluators for which a judge has to be asked about an answer."""
+    """The evaluators among `entries` that have to ask a judge about an answer."""
     if not entries or not foresight.complete:
         return entries
     page = reader.window(run.id, row.pos - row.turn, row.turn + 1)

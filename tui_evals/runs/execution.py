@@ -86,14 +86,14 @@ class Job:
     """What a person should know before it is judged again."""
 
     def kept(self, reader: Reader) -> KeptScores | None:
-        """The scores that judging again leaves as they are; None where all are made again."""
+        """The scores that rescoring keeps; None if all are made again."""
         if self.anew and not self.named:
             return None
         return KeptScores(self.run, self.plan, self.project, reader, named=self.named, anew=self.anew)
 
     @property
     def calls_at_once(self) -> Mapping[str, Calls]:
-        """The calls that it would have in flight, if the system allows so many open files."""
+        """The number of parallel calls that the run wants, before the system's limit on open files."""
         judges = asked_targets(self.plan, self.project.settings)
         return calls_at_once(self.plan.targets, judges, self.terms.concurrency)
 
@@ -116,7 +116,7 @@ class RunOutcome:
     """How an execution ended, for every face to print."""
 
     run: RunRow
-    """The run as it is stored now."""
+    """The run as currently stored."""
     finished: bool
     message: str
     """Why it is not finished."""
@@ -259,7 +259,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     budget = Budget(terms.max_cost)
     budget.of_run(run.id, reader, writer, terms.shared_limit)
     largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
-    rooms: dict[tuple[str, str], Room] = {}  # shared by what is one target with other parameters
+    rooms: dict[tuple[str, str], Room] = {}  # shared by targets that differ only in parameters
 
     files = project.root / str(run.config[FILES]) if FILES in run.config else None
 

@@ -1,7 +1,7 @@
-"""Experiments: files that say what a run asks, of whom, how it is judged and what it must reach.
+"""Experiments: files that define the data, targets, evaluators and gates of a run.
 
-An experiment gives values to the options of `tui-evals run`. A typed option goes before it, the configuration of the
-project and the dataset after it. What it names needs the same yes as what the configuration names.
+An experiment sets options of `tui-evals run`. Typed options override it, and it overrides the configuration of the
+project and the dataset. It needs the same permissions as the configuration.
 """
 
 from __future__ import annotations
@@ -393,7 +393,7 @@ class Experiment:
         return self.model.evaluators
 
     def prompts(self) -> tuple[Path | PromptUnderTest, ...]:
-        """The prompts under test: files as they are, texts and messages as prompts."""
+        """The prompts under test: files as paths, texts and messages as prompts."""
         return tuple(self._prompt_of(number, one) for number, one in enumerate(self.model.prompts or (), 1))
 
     def _prompt_of(self, number: int, prompt: PromptModel) -> Path | PromptUnderTest:
@@ -407,7 +407,7 @@ class Experiment:
         return PromptUnderTest(name, Prompty({}, sections, ""))
 
     def document(self) -> tuple[Document, Path]:
-        """The dataset that it asks and the file that holds it; DatasetError says what is wrong."""
+        """The dataset of the experiment and the file that holds it; raises DatasetError."""
         data = self.model.data
         if data is None:
             raise DatasetError(str(self.file), [Problem("names no data. Add a line such as: data: evals/evals.json")])

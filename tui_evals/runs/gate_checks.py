@@ -326,7 +326,7 @@ def _column_name(asked: AskedAnswers, column: Column) -> str:
 
 
 def missing_check(gates: Gates, finished: bool, missing: int, of: int, unit: str, what: str) -> Iterator[CheckedGate]:
-    """The gate on what is missing; one that is met appears only if it was set."""
+    """The gate on missing answers; if it is met, it appears only if it was set."""
     gate = gates.text("max_missing")
     figure = Figure(missing, 0, of, None, "", f"{unit}s", what)
     lost = 100 * missing > gates.most_missing * of

@@ -79,11 +79,11 @@ class GateOption:
 
     @property
     def flag(self) -> str:
-        """The option as it is typed."""
+        """The option as typed, such as `--fail-under`."""
         return "--" + self.name.replace("_", "-")
 
     def text(self, value: Any) -> str:
-        """The option as it was given."""
+        """The option with its value, such as `--fail-under 80`."""
         shown = f"{value:g}" if isinstance(value, float) else str(value)
         return f"{self.flag}{'=' if self.alone else ' '}{shown}"
 
@@ -155,7 +155,7 @@ class Gates:
     fail_under: float | None = None
     fail_under_score: float | None = None
     must_pass: str | None = None
-    """The items of which each answer has to pass, as `items_named` reads them."""
+    """The items whose answers all have to pass, in the syntax of `items_named`."""
     fail_on: str | None = None
     fail_on_broken: int | None = None
     fail_on_regression: float | None = None
@@ -165,7 +165,7 @@ class Gates:
     baseline: str | None = None
     """The run to measure against, as the user named it; otherwise it is the baseline of the dataset."""
     baseline_run: RunRow | None = None
-    """The run to measure against, once it is found."""
+    """The run to compare with, once it is found."""
     rules_of_0_2: bool = False
     """Whether the rules of 0.2 decide the gates whose meaning changed since."""
 
@@ -190,15 +190,15 @@ class Gates:
         return MAX_MISSING if self.max_missing is None else self.max_missing
 
     def text(self, name: str) -> str:
-        """A gate as it was given."""
+        """The gate `name` with its value, as typed."""
         value = self.most_missing if name == "max_missing" else getattr(self, name)
         return _BY_NAME[name].text(value)
 
 
 def gates_of(options: Mapping[str, Any]) -> Gates:
-    """The gates among options, by their names; ValueError names the one whose value does not fit.
+    """The gates among options, by name; ValueError names an option with an invalid value.
 
-    True stands for an option without a value, False and None for one that is not given.
+    True is an option without a value; False and None mean that it was not given.
     """
     given: dict[str, Any] = {}
     for option in OPTIONS:

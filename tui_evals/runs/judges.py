@@ -41,7 +41,7 @@ NO_LIKELIHOODS = "log-probabilities were asked for and none came, so written sco
 
 
 def request_for(question: Question, config: TargetConfig) -> Request:
-    """What a question of an evaluator is to a target: a judge is to be terse and sober unless configured otherwise."""
+    """The request for a question of an evaluator. A judge is asked for short, deterministic replies by default."""
     if question.texts:
         texts = tuple({"role": "user", "content": text} for text in question.texts)
         return Request(messages=texts, params=config.params)

@@ -34,7 +34,7 @@ class Limits(Protocol):
         ...
 
     def succeeded(self, tokens: int = 0) -> None:
-        """It went through, and took so many tokens."""
+        """Report that the call succeeded and how many tokens it took."""
         ...
 
     def pushed_back(self, pause: float) -> None:
@@ -42,7 +42,7 @@ class Limits(Protocol):
         ...
 
     async def rest(self, seconds: float) -> None:
-        """Let time pass before another attempt; WaitCut when the run stops meanwhile."""
+        """Wait before another attempt; raises WaitCut if the run stops meanwhile."""
         ...
 
     def hold(self, held: bool) -> None:
@@ -204,7 +204,7 @@ class Budget:
         self.most = most
         self.spent = spent
         self.unsure = 0.0
-        """What calls may have cost of which that is not known."""
+        """An upper bound of the cost of calls whose cost is unknown."""
         self.lent = 0.0
         """What others hold of it who set money aside for calls themselves."""
         self._reserved = 0.0
@@ -216,10 +216,10 @@ class Budget:
         self._alone = asyncio.Lock()
 
     def of_run(self, run: int, reader: Reader, writer: Writer, shared: str = "") -> None:
-        """Continue from what a run has spent, and keep in its row what is set aside.
+        """Continue with what a run has spent, and store its reservations in its row.
 
-        What is set aside there already belongs to calls that were out when their process ended; they never report
-        back. `shared` names a limit that other runs of the store have too.
+        Reservations that are already there belong to calls that were in flight when their process ended and will not
+        report back. `shared` names a limit that other runs of the store share.
         """
         self._others = _SharingRuns(shared, run, reader) if shared else None
         self.spent, noted = reader.spent(run), reader.may_cost(run)
@@ -249,7 +249,7 @@ class Budget:
     async def _set_aside(self, cost: float) -> bool:
         """Set money aside in the store once this run has it; whether the other runs that share the limit leave it."""
         while self.most is not None and self._committed_by_all + self._reserved + cost > self.most:
-            if not self._held:  # what is out comes first, so that a refusal says all that was spent
+            if not self._held:  # wait for calls in flight, so that a refusal names all that was spent
                 self.demand(cost)
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
@@ -319,7 +319,7 @@ class _SharingRuns:
         """What they set aside for calls that are out."""
 
     def read(self) -> None:
-        """Read it anew."""
+        """Read the costs again."""
         found, self._last = self._reader.runs_sharing(self._name, self._last)
         self._ids += [one for one in found if one != self._run]
         self.committed = self.reserved = 0.0
@@ -328,15 +328,15 @@ class _SharingRuns:
             reserved = self._reader.reserved(one)
             if reserved and self._reader.run(one).status == "running":
                 self.reserved += reserved
-            else:  # its process is gone, and its calls may have been paid
+            else:  # its process has ended, and its calls may have been paid
                 self.committed += reserved
 
 
 def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:
-    """An upper bound of a call's cost: no token is shorter than a byte, and no answer longer than its limit.
+    """An upper bound of a call's cost: a token is at least one byte, and an answer at most its limit.
 
-    `largest` is the largest answer that the run has seen, in tokens, which counts where servers ignore the limit. Not
-    bounded are pictures and other files in a question, whose tokens have nothing to do with the length of what is sent.
+    `largest` is the largest answer of the run in tokens, because some servers ignore the limit. Pictures and other
+    files are not included: their tokens do not depend on their bytes.
     """
     params = request.params
     limits = [int(params[name]) for name in LENGTHS if params.get(name) and params[name] != UNSET]

@@ -66,7 +66,7 @@ class Plan:
         return repeats_of(item, self.dataset, self.repeats)
 
     def given_answer(self, item: Item) -> str | None:
-        """The answer that the sample of an imported eval brought, which no target is asked for; None without one."""
+        """The answer that the sample of an imported eval contains, so that no target is asked; None if it has none."""
         return item.response if item.testId in self._given else None
 
     @cached_property
@@ -189,7 +189,7 @@ def item_names(dataset: Dataset) -> list[str]:
 
 
 def repeats_of(item: Item, dataset: Dataset, repeats: int) -> int:
-    """How often an item is asked in a run that asks others so many times."""
+    """How often an item is asked if other items are asked `repeats` times."""
     if item.other_questions:
         return 1 + len(item.other_questions)
     return item.repeats or dataset.repeats or repeats

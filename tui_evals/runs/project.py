@@ -72,7 +72,7 @@ def place_of_store(root: Path) -> Path:
 
 
 def demand_unused(path: Path) -> None:
-    """StoreError where no store is to be made, because a run that is running writes into the one that stood there."""
+    """Raise StoreError if the store was deleted while a run that is still running writes into it."""
     for key in executed_runs(path):
         if alive(run_lock(path, key)):
             raise StoreError(
@@ -122,7 +122,7 @@ class Project:
 
     @property
     def secrets(self) -> list[str]:
-        """What must not be stored nor shown."""
+        """Values that must not be stored or shown."""
         sent = (self.environment.get(name, "").strip() for name in self.settings.secret_variables)
         return [*secrets_of(self.environment), *filter(None, sent)]
 
@@ -132,7 +132,7 @@ class Project:
 
 
 def load_project(root: Path, env_name: str | None = None, *, trusting: bool = False) -> Project:
-    """The project at a folder; ConfigurationError says what is wrong in its settings."""
+    """The project in a folder; raises ConfigurationError if its settings are invalid."""
     settings = load_settings(root)
     trusting = trusting or trusts_all()
     if trusting:
@@ -148,7 +148,7 @@ _begun: set[tuple[Path, str]] = set()
 
 
 def store_permission(root: Path, path: Path) -> Permission | None:
-    """What using a store needs a yes for: None where there is no store, or it is the user's own."""
+    """The permission that the store needs; None if it is missing or the user's own."""
     if not path.exists():
         return None
     settle_origin(root, path)

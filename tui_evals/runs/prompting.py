@@ -1,7 +1,7 @@
-"""What a target is sent for one turn: the prompt under test, the item's history, what was said so far, the question.
+"""Builds the messages of one turn: the prompt under test, the history of the item, the chat so far, the question.
 
-Only the prompt under test is a template, filled with variables and, as `{{ prompt }}`, the text of the item. What items
-say, and the values of variables, are sent as they are, braces and all.
+Only the prompt under test is a template. It is filled with variables, and `{{ prompt }}` is the text of the item.
+Braces in items and in values of variables are sent unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def has_files(request: Request) -> bool:
 
 
 def with_files(request: Request, folder: Path | None) -> Request:
-    """The question with its files, also in the form of the chat protocol; TargetError where one is gone or changed."""
+    """The request with its files, also as chat messages; raises TargetError if a file is missing or changed."""
     files: list[AttachedFile] = []
     messages: list[Mapping[str, Any]] = []
     try:
@@ -70,7 +70,7 @@ def _read(part: Mapping[str, Any], folder: Path | None) -> AttachedFile:
 
 
 def _chat_part(file: AttachedFile) -> dict[str, Any]:
-    """A file as a part of a chat message: pictures and PDFs as data URLs, sounds by their bytes, texts as they are."""
+    """A file as a part of a chat message: pictures and PDFs as data URLs, sounds by their bytes, texts as text."""
     kind = file.media_type
     if is_text_type(kind):
         return {"type": "text", "text": f"{file.name}:\n{file.content.decode('utf-8')}"}
@@ -127,7 +127,7 @@ def of_dataset(dataset: Dataset) -> PromptUnderTest:
 
 
 def prompts_from(given: Sequence[Path | PromptUnderTest]) -> tuple[PromptUnderTest, ...]:
-    """The prompts under test of some files, and those that are given; DatasetError says what is wrong with one."""
+    """The prompts under test from files and from `PromptUnderTest` objects; raises DatasetError."""
     return tuple(PromptUnderTest(prompt_name(one), load_prompt(one)) if isinstance(one, Path) else one for one in given)
 
 
@@ -207,7 +207,7 @@ def _why_unrendered(prompt: PromptUnderTest, values: Mapping[str, Any], called: 
 
 
 def plain(messages: Sequence[Message]) -> Chat:
-    """Messages of the model as plain chat messages, without what is absent."""
+    """Messages of the dataset model as plain chat messages, without empty fields."""
     return tuple(message.model_dump(exclude_none=True) for message in messages)
 
 
@@ -245,7 +245,7 @@ def opening_of(dataset: Dataset, item: Item, prompt: PromptUnderTest) -> Chat:
 
 
 QUESTION = "prompt"
-"""The variable that stands for the text of an item in a prompt under test."""
+"""The variable for the text of an item in a prompt under test."""
 
 
 def _takes_question(prompt: PromptUnderTest, unit: Item | Turn, values: Collection[str]) -> bool:

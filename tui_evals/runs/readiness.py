@@ -218,10 +218,10 @@ def check_can_begin(
     elsewhere: bool = False,
     apart: bool = False,
 ) -> dict[str, Target]:
-    """The targets that had to be opened to know that they answer; ConfigurationError says what is missing.
+    """Open the targets that must be open to know that they answer, and return them; raises ConfigurationError.
 
-    Where `apart` another process executes the run: then nothing is left open, and no module of the user's is imported
-    here. `elsewhere`, on a cluster, only what is decided here is checked. What the cache answers needs no server.
+    With `apart`, another process executes the run: no target stays open, and no module of the user is imported.
+    `elsewhere`, on a cluster, checks only what this machine decides. Cached answers need no server.
     """
     judges = judge_configs(plan, project.settings)
     behind = targets_behind(plan, project.settings).values()
@@ -353,7 +353,7 @@ class Probed:
     url: str | None
     probes: tuple[Probe, ...]
     changes: tuple[str, ...]
-    """What of the questions was not sent as it is."""
+    """How the requests were changed."""
 
 
 async def probe(config: TargetConfig, target: Target) -> Probed:
@@ -379,7 +379,7 @@ async def _ask(config: TargetConfig, target: Target, request: Request) -> Reply:
 async def _try(
     name: str, target: Target, config: TargetConfig, text: str, judge: Callable[[Reply], tuple[bool, str]], **more: Any
 ) -> tuple[Probe, tuple[str, ...]]:
-    """One question, whether its reply is as it should be, and what of it was not sent as it is."""
+    """Ask one question; returns whether its reply is correct, and how the request was changed."""
     params = judging_params(config, _REPLY_TOKENS)
     request = Request(messages=({"role": "user", "content": text},), params=params, **more)
     try:

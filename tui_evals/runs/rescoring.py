@@ -82,9 +82,9 @@ class RescoreRequest:
     answers: frozenset[int] | None = None
     """The answers that are to be judged, by their ids; all others keep their scores."""
     rules: tuple[Rule, ...] = ()
-    """Thresholds, weights, values of labels or the pass rule that hold instead; all else is judged as it is now."""
+    """Other thresholds, weights, values of labels or pass rule; the rest stays as it is now."""
     use_cache: bool = True
-    """Whether what is known is kept: scores that hold, and replies in the cache."""
+    """Whether to keep valid scores and cached replies."""
     allow_unjudged: bool = False
     own_evaluators: Mapping[str, type[Evaluator]] = field(default_factory=dict)
     """Evaluators given as code, by name."""
@@ -241,7 +241,7 @@ def _check_options(plan: Plan, rules: Iterable[Rule]) -> None:
 
 
 def with_named(before: Dataset, now: Dataset, names: Collection[str]) -> Dataset:
-    """A dataset of which only the named evaluators hold; all others are those of the dataset before."""
+    """The dataset `before` with the evaluators in `names` from `now`."""
 
     def merged(unit_before: Item | Turn, unit: Item | Turn) -> dict[str, Any]:
         entries = [one for one in resolve_evaluators(before, unit_before) if not is_named(one, names)]
@@ -266,7 +266,7 @@ def with_named(before: Dataset, now: Dataset, names: Collection[str]) -> Dataset
 
 
 def with_rules(dataset: Dataset, rules: Iterable[Rule]) -> Dataset:
-    """A dataset with other thresholds, weights, values of labels or another pass rule, wherever they are given."""
+    """A dataset with other thresholds, weights, values of labels or pass rule, wherever they are set."""
     for rule in rules:
         if rule.name == "pass rule":
             items = [_judged_by(item, _own(item) | {"threshold": rule.value}) for item in dataset.items]
@@ -332,12 +332,12 @@ def estimate_rescore(job: Job, reader: Reader) -> Estimate:
 
 
 _JUDGED_BY = (*EXPECTATION, "evaluators_mode", "context", "response_format", "extensions")
-"""The fields of an item or turn that its answers are judged by; all others stay as they were when it was asked."""
+"""The fields of an item or turn that judging reads; all others stay as they were asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejudging:
-    """Answers to one item with what is to judge them now; nothing is judged yet."""
+    """Answers to one item with their current evaluators; nothing is judged yet."""
 
     job: Job
     rows: tuple[AnswerRow, ...]
@@ -427,7 +427,7 @@ def _same(one: Dataset, other: Dataset, number: int) -> bool:
 
 
 def _judged_item(asked: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """An item or turn as it was asked, with what its answers are judged by as it is now."""
+    """An item or turn as it was asked, with the judging fields of `now`."""
     item = {name: value for name, value in asked.items() if name not in _JUDGED_BY}
     item |= {name: now[name] for name in _JUDGED_BY if name in now}
     turns, current = asked.get("turns"), now.get("turns")
@@ -437,7 +437,7 @@ def _judged_item(asked: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, 
 
 
 def _expectation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What of an item or turn says what is expected of its answers."""
+    """The fields of an item or turn that hold its expectation."""
     kept = {name: item[name] for name in EXPECTATION if item.get(name) is not None}
     turns = item.get("turns")
     return kept | ({"turns": [_expectation(turn) for turn in turns]} if isinstance(turns, list) else {})
@@ -550,7 +550,7 @@ class _Ledger:
         """Not shown."""
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what is not sent as it is."""
+        """Record changes to the requests of a target."""
         self._writer.changed(self._run.id, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:

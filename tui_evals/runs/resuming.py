@@ -58,7 +58,7 @@ def resumed_job(
 def _corrected(
     run: RunRow, reader: Reader, settings: Settings, environment: Mapping[str, str]
 ) -> tuple[RunRow, tuple[str, ...]]:
-    """The run with every target and judge that has answered nothing yet as it is configured now."""
+    """The run, with the current configuration of every target and judge that has not answered yet."""
     if RECORDED in run.config or "targets" not in run.config:
         return run, ()
     config, notes, moved = dict(run.config), list[str](), list[str]()
@@ -155,9 +155,9 @@ def demand_errors(reader: Reader, run: RunRow) -> None:
 
 
 def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
-    """The job with a limit of its own to what it may spend, which holds whenever the run continues; None leaves it.
+    """The job with its own cost limit, which also applies whenever the run continues; None leaves the limit.
 
-    ConfigurationError says where a price is missing, and then the limit is as it was.
+    Raises ConfigurationError if a price is missing, and then the limit is unchanged.
     """
     if max_cost is None:
         return job
@@ -171,7 +171,7 @@ def with_limit(job: Job, max_cost: float | None, writer: Writer) -> Job:
 
 
 def metrics_folder(run: RunRow, reader: Reader, root: Path) -> Path | None:
-    """The folder of the prompt under test of a run: as it was noted, else as its dataset names the prompt."""
+    """The folder of the prompt under test: as stored with the run, else from the prompt file of its dataset."""
     if METRICS in run.config:
         return root / str(run.config[METRICS])
     prompt = reader.snapshot(run.snapshot).get("prompt_file")

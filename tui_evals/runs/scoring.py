@@ -43,7 +43,7 @@ scripted: ContextVar[bool] = ContextVar("scripted", default=False)
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestions:
-    """The questions that the judging of one thing has put so far; the same one may be put several times on purpose."""
+    """Counts the questions asked while judging one thing; the same question may be asked several times on purpose."""
 
     about: str
     """What is judged, as no other in the run is called."""
@@ -58,7 +58,7 @@ class JudgeQuestions:
 
 
 questions: ContextVar[JudgeQuestions | None] = ContextVar("questions", default=None)
-"""Of what is judged just now; None where no run keeps the replies."""
+"""The questions of what is being judged; None if no run caches the replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,10 @@ async def judge(
     turn: int,
     said: Sequence[ScoreRecord] = (),
 ) -> Judgement:
-    """Put an answer to its evaluators; what some of them `said` of it already stands.
+    """Judge an answer, except by evaluators that already have a record in `said`.
 
-    Those that judge whole conversations do so at the last turn that has them. Unavailable where one of their judges
-    cannot be asked; all others were.
+    Evaluators of whole conversations judge at their last turn. Raises Unavailable if a judge cannot be asked, after all
+    others have judged.
     """
     kept = {record.key: record for record in said}
     own, later = list[Assigned](), list[Assigned]()

@@ -24,7 +24,7 @@ ITEM_KEYS = ("category", "tag", "id", "status")
 
 
 class AboutAnswers(FilterError):
-    """The filter looks at the answers of a run, of which an item knows nothing."""
+    """The filter needs the answers of a run, not only items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class SearchedItem:
     tags: tuple[str, ...]
     """Its own and those of its turns."""
     text: str
-    """All of these, and what is asked."""
+    """All these texts, and the prompts."""
 
 
 Fits = Callable[[SearchedItem, int], bool]
@@ -45,7 +45,7 @@ Fits = Callable[[SearchedItem, int], bool]
 
 
 def searched_item(item: object) -> SearchedItem:
-    """What a filter looks at of an item as it is in the file; what is no text there is passed over."""
+    """The parts of an item in the file that a filter searches; values that are not text are skipped."""
     if not isinstance(item, dict):
         return SearchedItem("", "", (), "")
     turns = item.get("turns")
@@ -122,7 +122,7 @@ def _test(term: Term) -> Fits:
 
 
 def _matching(pattern: str) -> Callable[[str], bool]:
-    """Whether a text is the pattern, in which `*` stands for anything."""
+    """A test whether a text matches the pattern, in which `*` matches anything."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern.__eq__
@@ -188,7 +188,7 @@ def select_items(plan: Plan, selection: ItemSelection, reader: Reader | None) ->
 
 
 def chosen_positions(selection: ItemSelection, count: int) -> frozenset[int]:
-    """The positions from 0 that a selection names one by one, of so many items."""
+    """The positions, from 0, that `selection` lists, for `count` items."""
     if selection.only is not None or selection.limit is not None or selection.run:
         raise CannotPlan("--items names the items itself; leave out --only, --from and --limit", "arguments")
     return parse_positions(selection.items or "", count)
@@ -224,11 +224,11 @@ def items_that_fit(dataset: Dataset, text: str) -> list[int]:
     try:
         wanted = ItemFilter(text)
     except AboutAnswers as problem:
-        raise CannotPlan(f"--only: {problem}; or say of which run with --from RUN", "arguments") from None
+        raise CannotPlan(f"--only: {problem}. Name the run with --from RUN", "arguments") from None
     except FilterError as problem:
         raise CannotPlan(f"--only: {problem}", "arguments") from None
     if wanted.asks_status:
-        raise CannotPlan(f"--only {text!r} asks for a status; say of which run with --from RUN", "arguments")
+        raise CannotPlan(f"--only {text!r} asks for a status. Name the run with --from RUN", "arguments")
     return wanted.numbers(items)
 
 

@@ -47,7 +47,7 @@ from .status import DESTINATIONS, EXPERIMENT, FILES, METRICS, UNJUDGED_TOO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A request to run. The project's configuration fills in what is left open."""
+    """A request to run; the project's configuration sets what is not given."""
 
     document: Document
     source: str
@@ -69,7 +69,7 @@ class RunRequest:
     own_evaluators: Mapping[str, type[Evaluator]] = field(default_factory=dict)
     """Evaluators given as code, by name."""
     ready: Mapping[str, Target] = field(default_factory=dict)
-    """Targets by name that need not be opened, such as functions at hand."""
+    """Targets by name that need not be opened, such as Python functions."""
     prompts: tuple[Path | PromptUnderTest, ...] = ()
     repeats: int | None = None
     items: ItemSelection | frozenset[int] | None = None
@@ -131,11 +131,10 @@ class PreparedRun:
         return destinations_of(self.plan, self.project.settings, self.project.environment, self.ready)
 
     def store(self, writer: Writer, *, apart: bool = False) -> Job:
-        """Commit the plan once it can begin: from now on the run exists, whole, with every answer pending.
+        """Commit the plan once it can begin: from then on the run exists with every answer pending.
 
-        NotApproved says what it would do that is not allowed, and ConfigurationError what keeps it from
-        beginning; then nothing is stored. What was typed is remembered as a yes. With `apart` another process will
-        execute it.
+        Raises NotApproved or ConfigurationError before anything is stored. Typed options count as approved. With
+        `apart`, another process will execute the run.
         """
         if missing := self.missing_permissions():
             raise NotApproved(missing, self.project.root)
@@ -161,7 +160,7 @@ class PreparedRun:
 
 
 def prepare(request: RunRequest, project: Project) -> PreparedRun:
-    """Find and check everything a run needs; CannotPlan, DatasetError or ConfigurationError says what is missing."""
+    """Find and check everything a run needs; raises CannotPlan, DatasetError or ConfigurationError."""
     prompts = request.prompts or tuple(filter(None, [prompt_of(request.document)]))
     files = [one for one in prompts if isinstance(one, Path)]
     project = project.with_prompt(files[0] if files else None)
@@ -240,13 +239,13 @@ _NAMED_ITEMS = 10
 
 
 def dataset_to_ask(document: Document, asked: Document, registry: Registry) -> CheckedDataset:
-    """The typed dataset of a run; what is wrong is said of the file, before its matrix is expanded."""
+    """The typed dataset of a run; problems refer to the file before its matrix is expanded."""
     checked = checked_dataset(document, registry.catalogue, registry.own)
     return checked if asked is document else replace(checked, dataset=Dataset.model_validate(asked.data))
 
 
 def _check_asks(plan: Plan) -> None:
-    """CannotPlan when items ask nothing by themselves and there is no prompt that their variables fill in."""
+    """Raise CannotPlan if an item has only variables and there is no prompt to fill in."""
     if plan.prompts or plan.dataset.messages:
         return
     numbers = range(len(plan.dataset.items)) if plan.only is None else sorted(plan.only)
@@ -273,7 +272,7 @@ def _check_values(document: Document, plan: Plan, origins: Sequence[int]) -> Non
 def _selected_positions(
     plan: Plan, items: ItemSelection | frozenset[int] | None, origins: Sequence[int], project: Project
 ) -> frozenset[int] | None:
-    """The positions among what is asked; a person means positions in the file, whose items may stand for several."""
+    """The positions among what is asked. The user names positions in the file, where one item may expand to several."""
     if isinstance(items, ItemSelection) and items.items is None:
         if not items.run:
             return select_items(plan, items, None)

@@ -92,7 +92,7 @@ def first_exit_code(codes: Iterable[int]) -> int:
 
 
 def exit_code_of(code: StopCode) -> int:
-    """The exit code of a command that stopped before its end and can continue, as all but what is lost can."""
+    """The exit code of a command that stopped early; it can be continued unless its store is lost."""
     return {"configuration": 3, "misnamed": 3, "asked": 130, "lost": 1}.get(code, 4)
 
 

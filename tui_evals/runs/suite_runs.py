@@ -65,7 +65,7 @@ class SuiteRun:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case of a run with what came of it; `problem` says why there is no answer or no score."""
+    """One case of a run with its answer and score; `problem` says why one of them is missing."""
 
     input: str
     reference: str | None
@@ -206,6 +206,6 @@ def _row(
 
 
 def average(scores: Sequence[float | None]) -> float | None:
-    """The mean of the scores there are; None where there are none."""
+    """The mean of the scores that are not None; None without any."""
     known = [score for score in scores if score is not None]
     return sum(known) / len(known) if known else None

@@ -31,7 +31,7 @@ class ArthurError(Exception):
 
 
 class ArthurUserError(ArthurError):
-    """What was asked for cannot be done as it was asked."""
+    """The request is invalid."""
 
 
 class UserValueError(ArthurUserError, ValueError):
@@ -43,7 +43,7 @@ class UserTypeError(ArthurUserError, TypeError):
 
 
 class NotFoundError(ArthurUserError, LookupError):
-    """There is no suite or run of this name."""
+    """There is no suite or run with this name."""
 
 
 class ArthurInternalError(ArthurError):
@@ -56,7 +56,7 @@ Column = list[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """What a suite asks and, where it is known, what is right."""
+    """The questions of a suite and, if known, the right answers."""
 
     inputs: tuple[str, ...]
     references: tuple[str, ...] | None = None
@@ -189,7 +189,7 @@ def _file_columns(path: str | Path, names: Mapping[str, str]) -> dict[str, Colum
         raise UserValueError(f"{file}: the data must be in a .csv file")
     try:
         content = read_bytes(file, most=MAX_BYTES, follow_out=True)
-        text = content.decode("utf-8-sig")  # line ends inside cells stay as they are
+        text = content.decode("utf-8-sig")  # keeps line ends inside cells
     except FileNotFoundError:
         raise UserValueError(f"{file}: there is no such file") from None
     except UnicodeDecodeError:
@@ -329,7 +329,7 @@ _DERIVED = re.compile(r"-[0-9a-f]{12}$")
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite as it is kept: an eval document with its way of scoring."""
+    """A stored suite: an eval document with its scoring method."""
 
     name: str
     data: Mapping[str, Any]
@@ -470,7 +470,7 @@ def names(root: Path) -> list[str]:
 
 
 def every(root: Path) -> Iterator[Suite | UserValueError]:
-    """All suites by name, and what is wrong where a file is none."""
+    """All suites by name, with an error for each file that is not one."""
     for name, file in sorted((_name_in(file), file) for file in _files(root)):
         try:
             yield _read(file, name)
@@ -488,7 +488,7 @@ def _name_in(file: Path) -> str:
         try:
             name = (load(file).data.get("metadata") or {}).get("name")
         except DatasetError:
-            return file.stem  # what is wrong with it is said where it is read
+            return file.stem  # its errors are reported where it is read
         if isinstance(name, str) and file_stem(name) == file.stem:
             return name
     return file.stem

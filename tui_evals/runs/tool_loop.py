@@ -210,9 +210,9 @@ def together(last: AnswerRecord, replies: Sequence[AnswerRecord], steps: Sequenc
 
 
 def _steps(reply: AnswerRecord, number: int) -> list[dict[str, Any]]:
-    """The steps of a reply as they are stored: what was said and asked for, and what that took.
+    """The steps of a reply as they are stored: text, calls, tokens and cost.
 
-    There is one, unless the target called tools of its own on the way.
+    One step, unless the target called tools of its own.
     """
     if reply.transcript is not None and (own := steps_of(reply.transcript)):
         return [{**step, "calls": [dict(call) for call in step["calls"]]} for step in own]
@@ -228,7 +228,7 @@ def _steps(reply: AnswerRecord, number: int) -> list[dict[str, Any]]:
 
 
 def _cut(text: str) -> str:
-    """A result as the model is told of it; what no model reads is left out, and said to be."""
+    """A result as the model sees it: cut at `MAX_RESULT`, with a note of how much is missing."""
     more = len(text) - MAX_RESULT
     return text if more <= 0 else f"{text[:MAX_RESULT]}\n… and {more:,} more characters"
 
@@ -253,7 +253,7 @@ def _sum(counts: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """The tools of a turn as the model is told of them, and who answers their calls."""
+    """The tools of a turn as the model sees them, and the source that answers calls of each."""
 
     definitions: tuple[Definition, ...]
     owners: Mapping[str, ToolSource]
@@ -283,7 +283,7 @@ Answer = Callable[[Request, int, bool], Awaitable[AnswerRecord]]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user says, and how the user's goal stands."""
+    """What a simulated user says, and whether the goal is reached."""
 
     goal: Goal
     message: str

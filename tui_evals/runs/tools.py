@@ -61,7 +61,7 @@ class Toolbox:
         return bool(self._sources)
 
     async def offered(self) -> tuple[list[Definition], dict[str, ToolSource]]:
-        """Every definition, and who answers calls of which name; a name that comes twice belongs to the first."""
+        """All definitions, and the source of each tool by name; the first source of a name wins."""
         definitions, owners = list(self._written), dict[str, ToolSource]()
         for source in self._sources:
             for definition in await source.definitions():
@@ -225,7 +225,7 @@ def _read_scripted(name: str, root: Path) -> ScriptedFile:
 
 
 MAX_RESULT = 1_000_000
-"""Characters of a tool's result that a model is told."""
+"""The most characters of a tool's result that a model sees."""
 
 AskModel = Callable[[Request], Awaitable[AnswerRecord]]
 """The reply of the model to one request, or TargetError."""

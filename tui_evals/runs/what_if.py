@@ -57,7 +57,7 @@ class WhatIf:
     """The status of each answer that stored scores tell."""
     changed: tuple[ChangedVerdict, ...]
     columns: Mapping[Column, tuple[PassCount, PassCount]]
-    """By prompt and target, before and after; open answers count as they are."""
+    """By prompt and target, before and after; open answers are included."""
     open: int
     """Answers that have to be judged again to know."""
     contradicted: int
@@ -141,7 +141,7 @@ def _verdicts(reader: Reader, run: RunRow) -> Mapping[int, str]:
 
 
 _STEPS = 20
-"""Thresholds that are tried where an evaluator gave more than so many numbers."""
+"""The number of thresholds to try for an evaluator that gave many different scores."""
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -158,9 +158,9 @@ class StoredScores:
         """The scale of labels that an evaluator has, and its threshold where that does not follow from the scale."""
 
     def rules(self) -> list[Rule]:
-        """What can be moved, as it is now: thresholds, label values and weights by evaluator, then the pass rule.
+        """The current thresholds, label values and weights by evaluator, then the pass rule.
 
-        Of an evaluator with different options in several places the first count.
+        If an evaluator has different options in several places, the first ones count.
         """
         found: dict[tuple[str, str], Rule] = {}
         self._scales.clear()

@@ -145,7 +145,7 @@ class DoorRecording:
         return usage if counted else None, cost
 
     def _conversation(self) -> list[ModelCall]:
-        """The calls of which each continues where one before it ended; what else is asked, such as titles, is aside."""
+        """The calls that continue each other; side questions, such as for a title, are left out."""
         threads: list[list[ModelCall]] = []
         for call in self.calls:
             digest = call.digest
@@ -525,7 +525,7 @@ def _wire_of(path: str) -> tuple[Wire | None, str, bool]:
 
 
 def _with_own_replies(messages: Iterable[Mapping[str, Any]], calls: Sequence[ModelCall]) -> Iterator[Mapping[str, Any]]:
-    """The messages with each answer that was given here as it was given, blocks of its provider included."""
+    """The messages, with each answer that went through the door in its original form, including provider blocks."""
     known = {call.reply_digest: call.answer for call in calls if call.answer is not None}
     ids: dict[str, str] = {}
     for message in messages:
@@ -541,7 +541,7 @@ def _with_own_replies(messages: Iterable[Mapping[str, Any]], calls: Sequence[Mod
 
 
 class RecordedAgent:
-    """Asks an agent, and puts what it asked meanwhile into its reply."""
+    """Asks an agent, and adds the calls it made through the door to its reply."""
 
     keeps_time = True
 

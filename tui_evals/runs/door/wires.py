@@ -37,7 +37,7 @@ class Wire:
     """One protocol."""
 
     read: Callable[[Mapping[str, Any], str], Asked]
-    """From a body, and the model in its address, to what is asked; Unreadable."""
+    """Reads a request from its body and the model in its URL; raises Unreadable."""
     write: Callable[[AnswerRecord, str, str], Mapping[str, Any]]
     """The body of an answer, given with the model that was asked for and an id of its own."""
     stream: Callable[[Mapping[str, Any]], Iterator[tuple[str, Any]]]
@@ -73,7 +73,7 @@ def arguments_of(call: Mapping[str, Any]) -> Any:
 
 
 def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Those settings of a request that have a name in the chat protocol, under that name."""
+    """The settings of a request that the chat protocol has, under the names it uses."""
     return {ours: data[theirs] for theirs, ours in names.items() if data.get(theirs) is not None}
 
 

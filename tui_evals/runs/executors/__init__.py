@@ -36,7 +36,7 @@ class Cell:
 
 
 class Stopped(JudgingStopped):
-    """The run must not continue (its money is spent, nothing can be stored); what is not answered stays pending."""
+    """The run must stop (its money is spent, the store is lost); unanswered cells stay pending."""
 
     def __init__(self, message: str, code: StopCode = "failed") -> None:
         super().__init__(message)
@@ -58,11 +58,11 @@ class Ledger(Protocol):
         ...
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
-        """Show that a call waits, and that the answer it is for is not in flight meanwhile."""
+        """Show that a call waits, and that its answer is not in flight meanwhile."""
         ...
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Note what of the questions to a target or judge is not sent as it is, in words."""
+        """Record, in words, how requests to a target or judge are changed."""
         ...
 
     async def cached(self, key: str) -> AnswerRecord | None:
@@ -115,7 +115,7 @@ class PageSink(Protocol):
         ...
 
     async def settled(self, page: Sequence[Settled]) -> None:
-        """Commit answers that are at hand with their scores; returns when they are committed."""
+        """Commit existing answers with their scores; returns once they are committed."""
         ...
 
 

@@ -36,12 +36,12 @@ _SHOW_RUNNING_AFTER = 0.2
 
 
 class _Attempts:
-    """The attempts that are out: each is shown as running once it takes a while."""
+    """The attempts in flight; each is shown as running once it takes a while."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._due: dict[_InFlight, float] = {}
-        """When each of them is to be shown, the first of them first."""
+        """When to show each of them, in order."""
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, attempt: _InFlight) -> None:
@@ -111,7 +111,7 @@ class SharedEvaluators:
         self._by_mark: dict[str, list[Assigned]] = {}
 
     def of(self, item: Item, turn: int) -> list[Assigned]:
-        """Those of a turn."""
+        """The evaluators of a turn."""
         own = item.units[turn]
         mark = "" if own.evaluators is None else json.dumps([own.evaluators, own.evaluators_mode])
         if mark not in self._by_mark:
@@ -163,8 +163,8 @@ class LocalExecutor:
     async def execute(self, cells: Mapping[int, Iterator[Cell]]) -> None:
         """Work through the cells of each target at its own pace.
 
-        The first reason to stop keeps all of them from beginning anything, and what is in flight is let finish. A
-        target that becomes unavailable stops no other.
+        After the first reason to stop, nothing new begins and requests in flight finish. An unavailable target does not
+        stop the others.
         """
         feeders = [asyncio.create_task(self._feed(number, iterator)) for number, iterator in cells.items()]
         try:
@@ -254,13 +254,13 @@ class LocalExecutor:
     async def _commit(
         self, cell: Cell, turn: int, chat: Chat | TemplateError, record: AnswerRecord, key: str | None
     ) -> tuple[bool, bool]:
-        """Commit an answer, and its verdict with it where that is at hand: whether it is the first, and is judged."""
+        """Commit an answer, with its verdict if that is ready; returns whether it was the first and is judged."""
         answer, target = cell.answers[turn], self._targets[cell.target].config.name
         if self._settle is not None and record.text is not None:
             try:
                 judged = await self._judge(cell, turn, chat, record)
-                is_told = not any(one.result == "error" for one in judged.records)  # why it is one may stop the run
-            except Exception:  # the answer is paid for and kept first; judging it again says what is wrong
+                is_told = not any(one.result == "error" for one in judged.records)  # an error may stop the run
+            except Exception:  # the paid answer is kept first; judging it again reports the error
                 is_told = False
             if is_told:
                 return await self._settle(answer, record, key, target, judged), True
@@ -292,7 +292,7 @@ class LocalExecutor:
     async def _answer(
         self, cell: Cell, turn: int, chat: Chat | TemplateError, so_far: _Conversation
     ) -> tuple[AnswerRecord, str | None]:
-        """The answer to a turn, and the key under which it is to be cached."""
+        """The answer to a turn, and its cache key."""
         if so_far.failed:
             return failed_record(*SKIPPED, {}), None
         if not isinstance(chat, tuple):
@@ -315,7 +315,7 @@ class LocalExecutor:
             timed = await priced.ask(request, self._sink, _InFlight(self._attempts, cell.answers[turn]))
         except TargetError as problem:
             return unanswered_record(problem, sent), None
-        # Filters change, and what one withheld is asked for anew.
+        # Filters change, so an answer that one withheld is not cached.
         withheld = ending_word(timed.reply.finish_reason) == "content_filter"
         return answer_record(timed, sent), None if withheld else key
 
@@ -462,11 +462,11 @@ def failed_record(code: str, message: str, sent: Mapping[str, Any], traceback: s
 _PAGE = 500
 """Conversations in a transaction at most."""
 _SECONDS = 0.25
-"""How long judging continues until what is judged is committed: what a kill costs is to judge so much again."""
+"""How long to judge between commits. A killed process loses at most this much judging."""
 
 
 def asks_nobody(plan: Plan, targets: Sequence[PricedTarget]) -> bool:
-    """Whether all answers of a plan are at hand, and no judge, tool, file or process has a part in it."""
+    """Whether all answers of a plan exist already and no judge, tool, file or process is needed."""
     if not all(isinstance(priced.target, StoredAnswers) and priced.tools is None for priced in targets):
         return False
     if plan.judges_needed or plan.dataset.tool_results:

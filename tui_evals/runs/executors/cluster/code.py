@@ -150,7 +150,7 @@ def write_files(code: VerifiedFiles, folder: Path) -> Path:
 
 
 def _write_in_one_step(code: VerifiedFiles, place: Path, folder: Path) -> None:
-    """Write files next to their place and move them there in one step, or else clear what lies there wrongly."""
+    """Write files to a temporary folder and rename it to `place` in one step, replacing a wrong copy there."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".draft-") as name:
         draft = Path(name) / "new"
         draft.mkdir(mode=0o700)
@@ -315,6 +315,6 @@ def _stand_in(name: str, judged: bool, why: str, scope: Scope = "answer") -> typ
 
 
 def _missing_package(name: str, away: MissingEvaluator) -> type[Evaluator]:
-    """The stand-in for an evaluator of a package, which only the worker's user can install there."""
+    """The stand-in for an evaluator of a package that is not installed on the worker."""
     why = f"{away.why} ({socket.gethostname()}); install it there and start the worker again"
     return _stand_in(name, away.judged, why, away.scope)

@@ -119,7 +119,7 @@ SETTINGS = {
 
 @asynccontextmanager
 async def open_cluster(terms: ClusterTerms, environment: Mapping[str, str], trusting: bool) -> AsyncIterator[Client]:
-    """The cluster of a run, with workers of our versions; ConfigurationError says what is wrong."""
+    """The cluster of a run, with workers of the same versions; raises ConfigurationError."""
     check_terms(terms)
     where = parse_place(terms.word)
     import distributed  # noqa: F401  its loggers must exist before they are silenced

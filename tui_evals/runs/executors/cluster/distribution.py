@@ -1,4 +1,4 @@
-"""Share the cells of a run among workers: shards, leases, and what is taken back."""
+"""Share the cells of a run among workers in shards and leases, and take unfinished cells back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_SHARE = WorkerShare()
 
 
 class RateAllowance:
-    """An allowance per second, of which two seconds may be saved up; None is without limit."""
+    """An allowance per second; up to two seconds of it accumulate. None means no limit."""
 
     def __init__(self, a_minute: float | None) -> None:
         self._a_second = None if a_minute is None else a_minute / 60
@@ -59,7 +59,7 @@ class RateAllowance:
         return self._a_second is not None
 
     def take(self, wanted: int) -> int:
-        """As much of what is wanted as has been saved up by now."""
+        """Take up to `wanted` from what has accumulated."""
         if self._a_second is None:
             return wanted
         now = asyncio.get_running_loop().time()
@@ -236,7 +236,7 @@ class Shard:
     open: dict[int, int]
     scored: set[int]
     new: bool
-    """No worker has held these cells before, so nothing of them can be committed meanwhile."""
+    """Whether no worker has had these cells before, so none of them can already be committed."""
     worker: str | None = None
 
 
@@ -329,7 +329,7 @@ class Shards:
         return [self._as_committed(shard, cell) for cell in shard.cells.values()]
 
     def put_back(self, cells: Sequence[Cell], *, singly: bool = False, parts: int = 1) -> None:
-        """Have cells handed out again: one by one where one of them may kill its worker, else in so many parts."""
+        """Queue cells to be handed out again: one by one if one of them may crash its worker, else in `parts` parts."""
         size = 1 if singly else max(1, -(-len(cells) // parts))
         self._returned.extend(list(cells[start : start + size]) for start in range(0, len(cells), size))
 
@@ -367,14 +367,14 @@ _MAX_PATIENCE = 2.0
 
 
 class ClusterSink(Sink, Protocol):
-    """The Sink of a run, which also knows what is committed of a cell and shows the workers."""
+    """The Sink of a run, which also knows the committed answers of a cell and shows the workers."""
 
     def known(self, cell: Cell) -> Mapping[int, AnswerRecord]:
         """The answers of a cell that are committed by now, by turn."""
         ...
 
     def workers(self, rows: Sequence[WorkerRow]) -> None:
-        """Show the workers as they are."""
+        """Show the state of the workers."""
         ...
 
     @property
@@ -417,7 +417,7 @@ class WorkerState:
         )
 
     def note(self, calls: int) -> None:
-        """Remember when so many calls had been made."""
+        """Record the number of calls at this time."""
         now = time.monotonic()
         self.rates.append((now, calls))
         while len(self.rates) > 2 and now - self.rates[0][0] > _RATE_SECONDS:
@@ -455,7 +455,7 @@ class WorkDistributor:
         self._over = False
         self._alive = 0
         self.reason: Stopped | None = None
-        """Why the run must not continue; what is in flight is let finish."""
+        """Why the run must stop; requests in flight finish."""
 
     def stop(self, reason: Stopped) -> None:
         """Let no worker begin anything more."""

@@ -161,7 +161,7 @@ class ClusterExecutor:
             if self._failed is not None:
                 raise self._failed
             if self._client.status == "closed":
-                raise Stopped("the scheduler of the cluster is gone")
+                raise Stopped("the connection to the cluster's scheduler is lost")
             slots = sum(self._threads.values())
             await self._submit(slots)
             handed_out = len(self._shards.out)
@@ -245,7 +245,7 @@ class ClusterExecutor:
         self._changed.set()
 
     async def _collect(self, slots: int) -> None:
-        """Take back the shards whose tasks have ended, and hand out what is left of them."""
+        """Take back the shards whose tasks have ended, and queue their unfinished cells."""
         done, self._done = self._done, set()
         for number in done:
             future = self._futures.pop(number)
@@ -351,7 +351,7 @@ class ClusterExecutor:
             self._conversations[name] = asyncio.create_task(self._converse(worker))
 
     async def _converse(self, worker: WorkerState) -> None:
-        """Exchange messages with a worker until it is gone or all is over."""
+        """Exchange messages with a worker until it is lost or the run ends."""
         clock = asyncio.get_running_loop().time
         line = WorkerLine(self._client, self._topic, worker)
         worker.last_message = clock()
@@ -417,7 +417,7 @@ class ClusterExecutor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlace:
-    """Where a run is to be executed, and what the workers need of this machine."""
+    """The cluster that executes a run, and what its workers need from this machine."""
 
     terms: ClusterTerms
     environment: Mapping[str, str]

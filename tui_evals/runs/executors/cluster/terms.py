@@ -176,7 +176,7 @@ def hide_order(message: Message) -> Message:
 
 
 def reveal_order(message: Message) -> Message:
-    """The message as it was before `hide_order`."""
+    """The message before `hide_order`."""
     return {**message, "order": message["order"].text} if "order" in message else message
 
 
@@ -200,7 +200,7 @@ class Host:
     port: int | None = None
 
     def __str__(self) -> str:
-        """As the file writes it."""
+        """In the notation of the file."""
         name = f"[{self.name}]" if ":" in self.name else self.name
         return (f"{self.user}@" if self.user else "") + name + (f":{self.port}" if self.port else "")
 

@@ -87,9 +87,9 @@ class TargetLease:
         return self.flights.waiting + self.judgings.waiting
 
     def usage_report(self) -> tuple[dict[str, int], list[float]]:
-        """What is used and wanted, and the pauses that the target has asked for since the last report.
+        """The places used and wanted, and the pauses that the target asked for since the last report.
 
-        Places that are neither used nor wanted are given back with it.
+        Returns the places that are neither used nor wanted.
         """
         self.places = min(self.places, self.in_use + self.waiting)
         pauses, self.pauses = self.pauses, []
@@ -180,7 +180,7 @@ class LeasedGate:
             self._lease.leave()
 
     def succeeded(self, tokens: int = 0) -> None:
-        """It took so many tokens of the lease."""
+        """Add the tokens to those of the lease."""
         self._lease.took += tokens
 
     def pushed_back(self, pause: float) -> None:
@@ -266,8 +266,8 @@ class BudgetLease:
                 waiting.set_exception(BudgetSpent(reason))
 
     def spending_report(self) -> tuple[float, float, list[float]]:
-        """What was spent and what is given back, in all, and what the calls that wait may cost."""
+        """The total spent and the total returned, and the possible cost of each waiting call."""
         self._needs = deque(need for need in self._needs if not need[1].done())
-        self._returned += self._left  # also while calls wait: one that needs more than is left needs all of it anew
+        self._returned += self._left  # even while calls wait: one that needs more reserves its whole cost again
         self._left = 0.0
         return self._spent, self._returned, [cost for cost, _ in self._needs]

@@ -8,6 +8,6 @@ from tui_evals.interpreter import SAFE_PATH
 
 
 def dask_setup(_: object) -> None:
-    """Begin a session of one's own; how this process was started is no matter of the programs it starts."""
+    """Start a new session, and hide from child programs how this process was started."""
     os.environ.pop(SAFE_PATH, None)
     os.setsid()

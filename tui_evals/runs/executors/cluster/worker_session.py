@@ -70,7 +70,7 @@ class Outbox:
         self._has_rows.set()
 
     async def wait_for_rows(self, patience: float, gather: float, idle: Callable[[int], bool]) -> None:
-        """Wait for rows, and a moment for more; not when so many answers wait that too little is in flight."""
+        """Wait for rows and briefly for more, unless so many answers wait that too little is in flight."""
         try:
             async with asyncio.timeout(patience):
                 await self._has_rows.wait()
@@ -113,11 +113,11 @@ class Outbox:
         self.add("calls", dump_call(replace(record, message=message)))
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Report what of the questions to a target is not sent as it is."""
+        """Report how requests to a target were changed."""
         self.add("changes", [target, [self._clean(change) for change in changes]])
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
-        """Report a pause, by what is left of it, because clocks differ."""
+        """Report a pause by its remaining time, because clocks differ."""
         self.add("waits", [{**asdict(wait), "until": wait.until - time.time()}, answer])
 
     async def cached(self, key: str) -> AnswerRecord | None:
@@ -167,7 +167,7 @@ def _resolve(waiting: asyncio.Future[Any] | None, value: object) -> None:
 
 
 class Abandoned(Exception):
-    """The driver is gone, or wants no more of this worker."""
+    """The driver is gone or no longer needs this worker."""
 
 
 @dataclass
@@ -304,7 +304,7 @@ class WorkerSession:
             self.abandon()
 
     def _idle(self, answers: int) -> bool:
-        """Whether at least half of what is in flight are answers that wait for the driver."""
+        """Whether at least half of the requests in flight are answers that wait for the driver."""
         return sum(lease.in_use for lease in self._leases.values()) <= 2 * answers
 
     def _next_message(self) -> Message:
@@ -419,7 +419,7 @@ class ShardSink:
         self._session.outbox.called(record)
 
     def changed(self, target: str, changes: Sequence[str]) -> None:
-        """Report what of the questions to a target is not sent as it is."""
+        """Report how requests to a target were changed."""
         self._session.outbox.changed(target, changes)
 
     def waiting(self, wait: Wait, answer: int | None) -> None:
