@@ -1,7 +1,7 @@
-"""An agent behind the Agent2Agent protocol: `a2a:https://host`, asked through the official SDK (the extra `a2a`).
+"""An agent of the Agent2Agent protocol: `a2a:https://host`, called with the official SDK (the extra `a2a`).
 
-Its card says where and how it is asked; its context is the session of a conversation. A task that continues is watched,
-by its stream or else by asking how it stands, until it has ended or the agent asks back.
+Its card says how to call it. Its context id is the session of a conversation. A task that takes longer is followed by
+its stream, or polled, until it ends or the agent asks back.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ AGENT = Settings(
     shorter="Ask it for shorter answers.",
 )
 _CARDS = (".well-known/agent-card.json", ".well-known/agent.json")
-"""Where a card stands; older agents have it at the second place."""
+"""Paths of the agent card; older agents use the second one."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
-"""Seconds until it is asked how a task stands, and how long that grows."""
+"""Seconds before a task is polled, and their upper limit."""
 _RUNNING = ("submitted", "working")
 _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 _ANYWHERE = ("0.0.0.0", "::")
@@ -87,7 +87,7 @@ class Agent:
         self._connecting = asyncio.Lock()
 
     def check(self) -> str | None:
-        """The address that must accept connections, None behind a proxy; ConfigurationError for what is missing."""
+        """The address that must accept connections, None behind a proxy; raises ConfigurationError."""
         if importlib.util.find_spec("a2a") is None:
             raise ConfigurationError(
                 f"The target {self._config.name} asks an agent by the Agent2Agent protocol, which needs the package "
@@ -516,7 +516,7 @@ def _texts(part: Any) -> Iterator[tuple[str, bool]]:
         case "text":
             yield part.text, True
         case "data":
-            # The protocol's library keeps no order, and the same data is to be the same answer.
+            # The SDK keeps no order of keys, and equal data must be an equal answer.
             yield json.dumps(_whole(MessageToDict(part.data)), ensure_ascii=False, sort_keys=True), False
         case "url":
             yield f"[{name}: {part.url}]", False

@@ -99,7 +99,7 @@ def parse_tool_calls(value: object) -> tuple[dict[str, str], ...]:
 
 
 def _calls(value: object) -> tuple[Part, ...]:
-    """Calls, each followed by its result where that is told; ValueError where one has no name."""
+    """Calls, each followed by its result if it has one; ValueError for a call without a name."""
     if not isinstance(value, list | tuple):
         raise ValueError("tool_calls must be a list")
     parts: list[Part] = []
@@ -114,9 +114,9 @@ def _calls(value: object) -> tuple[Part, ...]:
 
 
 def parse_reply(value: object, who: str, streamed: str = "") -> Reply:
-    """The reply that a text, an object with a text, a framework's result or an OpenAI completion stands for.
+    """The reply in a text, an object with a text, a framework's result or an OpenAI completion; raises TargetError.
 
-    Of what was `streamed` before it is the text, unless it has one of its own. TargetError says what is wrong.
+    What was `streamed` before it is the text, unless the value has its own.
     """
     try:
         if isinstance(value, Reply):
@@ -164,7 +164,7 @@ def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
             if key != "tool_calls" or not (value.get("text") or value.get("steps") or value.get("messages")):
                 raise
             unread = str(problem)
-    if unread:  # the answer stands without calls that cannot be read, and says so
+    if unread:  # calls that cannot be read are left out, with a note
         parts["diagnostics"] = {**parts.get("diagnostics", {}), "tool_calls not used": unread}
     if not parts.keys() & _SAYING and not streamed:
         raise ValueError("it has neither text nor tool_calls, steps or messages")
@@ -206,12 +206,12 @@ def _reply_of(value: object, streamed: str) -> Reply:
 
 
 def read_part(name: str, value: object) -> Any:
-    """A part of a reply of one of the names of `parse_reply`; ValueError says what is wrong with it."""
+    """A part of a reply by its name in `parse_reply`; ValueError if it is invalid."""
     return _PARTS[name](value)
 
 
 def reply_of_parts(parts: Mapping[str, Any], streamed: str = "") -> Reply:
-    """The reply of what was read; more than a text and calls is told by a transcript."""
+    """The reply made of these parts; it has a transcript if there is more than a text and calls."""
     facts = {key: part for key, part in parts.items() if key not in _TOLD}
     if isinstance(usage := facts.get("usage"), dict):
         facts["usage"] = Usage(**usage)
@@ -405,7 +405,7 @@ _SAYING = frozenset(("text", "tool_calls", "steps", "messages", "transcript"))
 
 
 def answer_path(reply: str) -> str | None:
-    """Where the answer most likely is in a reply: by its name, else the longest text; None where there is no text."""
+    """The likeliest path of the answer in a reply: by its name, else the longest text; None without any text."""
     try:
         data = json.loads(reply)
     except (ValueError, RecursionError):

@@ -31,7 +31,7 @@ What is unknown a short question tells (`runs/availability.py`).
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file that goes along with a question, as it is."""
+    """A file sent with a question."""
 
     name: str
     media_type: str
@@ -82,9 +82,9 @@ class Usage:
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
-    """Those of the input that the provider had cached, and bills for less."""
+    """Input tokens that the provider read from its cache, at a lower price."""
     reasoning_tokens: int = 0
-    """Those of the output that the model thought with."""
+    """Output tokens that the model spent on reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +106,11 @@ class Reply:
     first_token_seconds: float | None = field(default=None, compare=False)
     """How long it took until the first piece of the answer came, where the answer is streamed."""
     session: Any = None
-    """What the target wants to be given with the next question of the same conversation; JSON data."""
+    """The state that the target needs with the next question of the same conversation; JSON data."""
     changes: tuple[str, ...] = ()
-    """What of the question was not sent as it stood, in words."""
+    """How the request was changed before it was sent, in words."""
     choices: tuple[Choice, ...] = ()
-    """What else might stand in the place of its digits, where the model told how likely that was."""
+    """Alternatives to the digits of the reply, if the model returned their likelihoods."""
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
     is_noted: bool = False
@@ -240,18 +240,18 @@ class ToolSettings:
 
 
 class ConfigurationError(Exception):
-    """A target cannot be made from its configuration; the message says which setting and how to mend it."""
+    """A target cannot be created from its configuration; the message names the setting and the fix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpService:
-    """How a service is asked over HTTP, and where in its reply the answer stands.
+    """How to call a service over HTTP, and where its reply holds the answer.
 
-    Texts are templates, so that a question, its variables and the session of a conversation can stand in them.
+    Texts are templates that can use the question, its variables and the session of the conversation.
     """
 
     url: str
-    """Its address, or env:NAME; templates may stand behind the host."""
+    """Its URL, or env:NAME; templates can follow the host."""
     method: str = ""
     """Empty is POST where something is sent, else GET."""
     body: Any = None
@@ -315,7 +315,7 @@ class TargetConfig:
     api: Literal["chat", "responses"] = "chat"
     """Which protocol of OpenAI's our own client speaks."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every call over HTTP; env:NAME in a value stands for a variable."""
+    """Sent with every HTTP request; env:NAME in a value is replaced by the variable."""
     stream: bool = False
     """Whether the answer is asked for in pieces, so that the time to the first of them is known."""
     http: HttpService | None = None
@@ -363,7 +363,7 @@ def references_in(text: str) -> list[str]:
 
 
 def replace_references(text: str, by: Callable[[str], str]) -> str:
-    """The text with what is given for each variable in the place of its env:NAME."""
+    """The text with each env:NAME replaced by what `by` returns for NAME."""
     return _REFERENCE.sub(lambda match: by(match[1]), text)
 
 

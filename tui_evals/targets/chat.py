@@ -18,8 +18,8 @@ from tui_evals.text.chats import content_text
 from tui_evals.text.model_output import ENDINGS, choices_of, ending_word, pack_vector, tokens_in
 from tui_evals.transcript import Call, Message, Part, Reasoning, Refusal, Text, Transcript, answer_text
 
-# Names litellm would take as something else than a parameter of the model: whom to ask, with whose key, what to run.
-# A prompt or dataset may therefore set only these; anything else has to stand in the configuration.
+# litellm reads other names as something else than a parameter of the model: whom to ask, with whose key, what to run.
+# So a prompt or dataset may set only these; all others have to be in the configuration.
 SAMPLING_PARAMS = {
     *("temperature", "top_p", "top_k", "min_p", "seed", "stop", "n", "user", "modalities", "verbosity", "thinking"),
     *("max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty"),
@@ -216,9 +216,9 @@ def is_chunk(data: object) -> bool:
 
 
 def join_chunks(chunks: Iterable[Any]) -> dict[str, Any]:
-    """The pieces of a chat completion as the whole; ValueError where the end is missing, or one is no such piece.
+    """The chat completion that streamed chunks form; ValueError if the end is missing or a chunk is invalid.
 
-    StatedError where one of them states an error.
+    Raises StatedError if a chunk reports an error.
     """
     document: dict[str, Any] = {}
     message: dict[str, Any] = {"content": "", "refusal": ""}
@@ -251,7 +251,7 @@ def _add_delta(delta: Mapping[str, Any], message: dict[str, Any], calls: dict[in
                 message[name] = message.get(name, "") + piece
             case list(pieces):
                 message[name] = [*message.get(name, ()), *pieces]
-            case Mapping() as piece:  # a sound comes in pieces of its bytes and of what is said in it
+            case Mapping() as piece:  # audio comes in chunks of bytes and of transcript
                 known = message.setdefault(name, {})
                 for key, value in piece.items():
                     known[key] = known.get(key, "") + value if isinstance(value, str) and key != "id" else value
@@ -347,7 +347,7 @@ def _items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _part(part: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """A part of a message: a text, a picture or a file; what is not known is left for the provider to judge."""
+    """A part of a message: a text, a picture or a file; unknown types are passed on unchanged."""
     match part.get("type"):
         case "text":
             return {"type": "output_text" if role == "assistant" else "input_text", "text": part.get("text", "")}

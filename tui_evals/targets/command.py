@@ -84,7 +84,7 @@ class Process(asyncio.SubprocessProtocol):
         self._transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """A piece of its output, or of its errors, of which the end is kept."""
+        """Pass on output, and keep the end of the errors."""
         if fd == 1:
             self._on_output(data)
         else:
@@ -121,7 +121,7 @@ class Process(asyncio.SubprocessProtocol):
             os.killpg(self._transport.get_pid(), signal.SIGKILL)
 
     async def end(self) -> None:
-        """Kill it, and let go of its pipes once it is gone."""
+        """Kill it, and close its pipes once it has ended."""
         try:
             self.kill()
             with suppress(TimeoutError):  # what left the session may hold a pipe for as long as it likes
@@ -136,7 +136,7 @@ MAX_OUTPUT = 16 * 2**20
 def command_target(
     config: TargetConfig, environment: Mapping[str, str], root: Path, code: Manifest | None = None
 ) -> Target:
-    """The target a command line stands for, held to the code that was agreed to."""
+    """The target of a command line, limited to the code that was approved."""
     program = _find_program(config.model.removeprefix("command:"), environment, root, code)
     params = dict(config.params)
     protocol = params.pop("protocol", "text")

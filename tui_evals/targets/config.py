@@ -54,7 +54,7 @@ class Settings:
     """The target of kind embedding that gives evaluators their vectors."""
     targets: Mapping[str, TargetConfig] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
-    """What is wrong with the sections of other targets, by name; who names one is told."""
+    """Errors in the sections of other targets, by name; raised for whatever uses that target."""
     ui: Mapping[str, Any] = field(default_factory=dict)
     durable: bool = False
     """Whether everything that is stored waits until it is on the disk."""
@@ -105,9 +105,9 @@ def is_model(model: str) -> bool:
 
 
 def load_settings(root: Path, *, whole: bool = False) -> Settings:
-    """The configuration of the project at a folder; ConfigurationError says what is wrong in it and how to fix it.
+    """The configuration of the project in a folder; ConfigurationError says what is wrong and how to fix it.
 
-    A fault in the section of a target is an error of that target alone, unless the `whole` file has to be right.
+    An error in the section of a target concerns that target alone, unless the `whole` file must be valid.
     """
     file = root / FILE
     read = _read(file, root)
@@ -150,7 +150,7 @@ _LONG_KEY = re.compile(rf"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){{{_MOST_PA
 
 
 def _read(file: Path, root: Path) -> tuple[str, dict[str, Any]] | None:
-    """The text of the file and what it holds; None where there is no file."""
+    """The text of the file and its content; None if there is no file."""
     try:
         text = read_text(check_private(file, links_within=root), root=root, most=2**20)
         if _LONG_KEY.search(text):
@@ -183,7 +183,7 @@ def _faulty(file: Path, text: str, faults: Mapping[tuple[object, ...], str]) -> 
 
 
 def line_of_setting(text: str, setting: Sequence[object]) -> int:
-    """The line on which a setting stands, or else what it would stand in: where the text read so far first holds it."""
+    """The line of a setting, or of the table it would be in: the first line up to which the text contains it."""
     lines = text.splitlines(keepends=True)
 
     def depth(number: int) -> int:
@@ -208,7 +208,7 @@ def _depth(data: Any, setting: Sequence[object]) -> int:
 
 
 def unfit_target(name: str, target: TargetModel) -> tuple[tuple[object, ...], str] | None:
-    """The place of what is wrong with a section that can be read, and the sentence."""
+    """The path of an error in a section that can be read, and the message; None if it is valid."""
     from .opening import model_forms  # when it is wanted, as above
 
     if unfit := _unfit_setting(target):

@@ -48,7 +48,7 @@ def replace_section(root: Path, name: str, section: str) -> tuple[Path, bool]:
     had = name in _parse_toml(file, _read_text(file)).get("targets", {})
     if had:
         write_setting(root, ("targets", name), None)
-        # Its comments would be left behind, and would pile up each time it is written anew.
+        # Its comments would be left behind, and would be repeated with each rewrite.
         comments = section[: section.index(f"[targets.{name}]")]
         without = _read_text(file).replace(f"{comments}\n", "").replace(comments, "")
         _replace_file(file, without)
@@ -56,7 +56,7 @@ def replace_section(root: Path, name: str, section: str) -> tuple[Path, bool]:
 
 
 def keep_secret(root: Path, variable: str, value: str) -> None:
-    """Keep a key in the project's `.env.local`, which only its owner can read and which git is told to ignore."""
+    """Store a key in the project's `.env.local`, which only its owner can read and which git ignores."""
     file, ignored = root / ".env.local", root / ".gitignore"
     try:
         lines = _lines_of(file)
@@ -187,7 +187,7 @@ EMPTY = """\
 # Settings of this project. `tui-evals help targets` lists all of them; remove a # to set one.
 
 # [run]
-# targets = ["gpt"]          # what is asked where a command names no --target
+# targets = ["gpt"]          # for commands without --target
 # concurrency = 10           # calls in flight at once, per target
 # max_cost = 5               # US dollars after which a run stops
 
@@ -213,9 +213,9 @@ def {name}(prompt: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What has to be known of a target: the option that says it, how a person is asked, and what is usual.
+    """One setting of a target: its option, the question for it and its default.
 
-    Without a text a person is not asked, unless the first call shows that it is needed.
+    Without a text, the question is asked only if the first call shows that it is needed.
     """
 
     option: str
@@ -237,9 +237,9 @@ class Beginning:
 
 
 def _http(said: Mapping[str, str]) -> str:
-    """The section of a service: `body` is JSON that holds the question, else `field` alone does.
+    """The section of a service: `body` is JSON that contains the question, without it `field` alone does.
 
-    `session` says that the body takes back what is at that path of a reply.
+    `session` is a path in a reply; the value there is sent back with the next request.
     """
     body = json.loads(said["body"]) if said.get("body") else {said["field"]: "{{ prompt }}"}
     sends = not said.get("method") or said["method"] != "GET" or said.get("body")
@@ -262,7 +262,7 @@ def _http(said: Mapping[str, str]) -> str:
 
 
 def _inline(value: Any) -> str:
-    """A JSON value as TOML on one line; null has no TOML, so that what is null is left out."""
+    """A JSON value as TOML on one line; TOML has no null, so nulls are left out."""
     if isinstance(value, dict):
         return (
             f"{{ {', '.join(f'{_text(name)} = {_inline(part)}' for name, part in value.items() if part is not None)} }}"
@@ -273,7 +273,7 @@ def _inline(value: Any) -> str:
 
 
 def _headers(lines: str) -> str:
-    """Headers as they are written in the configuration, of lines such as `Authorization: Bearer env:NAME`."""
+    """Headers as TOML, from lines such as `Authorization: Bearer env:NAME`."""
     pairs = (line.partition(":") for line in lines.splitlines() if line.strip())
     return ", ".join(f"{_text(name.strip())} = {_text(value.strip())}" for name, _, value in pairs)
 

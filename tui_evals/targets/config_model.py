@@ -1,4 +1,4 @@
-"""What may stand in `.evals/config.toml`, as the models it is checked with, and what is wrong in sentences."""
+"""The models that check `.evals/config.toml`, and their errors in sentences."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ _ELSEWHERE: Mapping[str, str] = {
     "stream": "stream, which is a setting of the section: stream = true",
     "stream_options": "stream_options, which are sent where the section has stream = true",
     "messages": "messages, which come from the dataset and its prompts",
-    "n": "n, of which one answer would be kept; ask more often with --repeats",
+    "n": "n, because only one answer would be kept; use --repeats",
     "model": "model, which is a setting of the section; to compare models, sweep it: -P model=a,b",
 }
 """Parameters that a model is not sent as such, and the setting that does it."""
 
 
 def misplaced_parameter(params: Mapping[str, Any]) -> str | None:
-    """Why params of a model cannot be sent as they are; None where they can."""
+    """Why these params cannot be sent to a model; None if they can."""
     found = next((name for name in _ELSEWHERE if name in params and (name, params[name]) != ("n", 1)), None)
     return None if found is None else f"must hold no {_ELSEWHERE[found]}"
 
 
 def _names_secret(value: object, *, templates: bool = False) -> bool:
-    """Whether something in a value is called like a secret; of `templates` what is filled in is none."""
+    """Whether a key in a value is named like a secret; with `templates`, template values do not count."""
     if isinstance(value, list):
         return any(_names_secret(part, templates=templates) for part in value)
     if not isinstance(value, dict):
@@ -152,7 +152,7 @@ def _check_headers(value: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"the value of {name} must be one line")
         if is_secret_header(name) and not references_in(text) and "{{" not in text:
             raise ValueError(
-                f'{name} must name a variable for what is secret, as in {name} = "Bearer env:MY_KEY"; a key itself has '
+                f'{name} must name a variable for the secret, as in {name} = "Bearer env:MY_KEY"; a key itself has '
                 "no place here"
             )
     return value
@@ -163,7 +163,7 @@ def _check_service_url(value: str) -> str:
         raise ValueError("takes {{ }} only")
     scheme, _, rest = value.partition("://")
     if "{{" in scheme + rest.partition("/")[0].partition("?")[0]:
-        raise ValueError("must name its host; what stands in {{ }} may follow behind it")
+        raise ValueError("must name its host; {{ }} can only be used after it")
     _check_url(_EXPRESSION.sub("x", value))
     return value
 

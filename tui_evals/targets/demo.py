@@ -58,7 +58,7 @@ def _all_text(messages: Messages) -> str:
 
 
 def _fenced_texts(said: str) -> tuple[dict[str, str], str]:
-    """The fenced texts by name, and what is around them."""
+    """The fenced texts by name, and the text around them."""
     mark = _MARK.search(said)
     # Only the mark that is explained first counts: a text may hold marks of its own.
     end = re.escape(f"</data-{mark[1]}>") if mark else "$."
@@ -148,9 +148,9 @@ _HEDGES = ("I am not sure", "I'm not sure", "I cannot", "I can't", "As an AI")
 
 
 def verdict(request: Request, seed: float) -> str | None:
-    """A verdict on the fenced texts, drawn from them alone, in the form the prompt requires; None where none is asked.
+    """A verdict on the fenced texts in the form that the prompt requires; None if the request is not for a judge.
 
-    A judge is known by its first message, which explains the marks around what is to be judged.
+    Judging requests are recognized by their first message, which explains the fences.
     """
     if not request.messages or not _MARK.search(content_text(request.messages[0].get("content"))):
         return None
@@ -235,7 +235,7 @@ def _checked(schema: Mapping[str, Any], texts: Mapping[str, str], good: bool, re
 
 
 def _preferred(texts: Mapping[str, str]) -> str:
-    """Which of two answers it likes better, wherever each stands."""
+    """Which of two answers it prefers, independent of their order."""
     first, second = (
         hashlib.sha256(texts.get(name, "").encode("utf-8", "surrogatepass")).digest() for name in ("first", "second")
     )
@@ -243,7 +243,7 @@ def _preferred(texts: Mapping[str, str]) -> str:
 
 
 def _score(schema: Mapping[str, Any], good: bool) -> Any:
-    """A score that a schema allows: a label, or the highest number; a poor one lies a quarter above the lowest."""
+    """A score that a schema allows: a label, or the highest number. A poor score is a quarter above the lowest."""
     allowed = schema.get("enum") or [schema.get("minimum", 1), schema.get("maximum", 5)]
     if all(isinstance(label, str) for label in allowed):
         return _chosen(allowed, good)

@@ -28,7 +28,7 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
 
 
 def _check_model(config: TargetConfig) -> None:
-    """ConfigurationError for a model that is no provider's."""
+    """Raise ConfigurationError if the model names no provider."""
     if config.base_url is None and "/" not in config.model:
         raise ConfigurationError(
             f"The target {config.name} is of kind embedding, and {config.model} gives none. Write its model as "

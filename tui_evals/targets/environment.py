@@ -123,7 +123,7 @@ def _default_files(root: Path) -> tuple[list[Path], list[str]]:
 
 
 def _read_variables(file: Path, remarks: list[str]) -> dict[str, str]:
-    """The variables of one file, taken as they are; a line that sets none is remarked upon, not shown."""
+    """The variables of one file; a line that does not set one is noted by its number, not shown."""
     try:
         bindings = list(parse_stream(io.StringIO(read_text(file, encoding="utf-8-sig", most=_LARGEST))))
     except (OSError, UnicodeDecodeError) as problem:

@@ -15,9 +15,9 @@ from tui_evals.targets.base import ErrorCode, Fault, Reply, TargetError
 from tui_evals.text.model_output import BLOCKED
 
 Refusal = Literal["", "filter", "key", "cloud key", "model", "credit", "quota"]
-"""Why every attempt at a question would be refused, and with all but the filter every attempt at any question: the key
-is not valid, that of a cloud account is not, there is no such model, no money, what may be asked in a day is spent.
-Empty for all others."""
+"""Why every attempt would be refused: a content filter, an invalid key, an invalid key of a cloud account, an unknown
+model, no money, or a used-up daily quota; empty otherwise. All but the filter affect every question.
+"""
 
 _REFUSAL_CODES: Mapping[str, Refusal] = {
     **dict.fromkeys(("content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation"), "filter"),
@@ -26,7 +26,7 @@ _REFUSAL_CODES: Mapping[str, Refusal] = {
     **dict.fromkeys(("model_not_found", "invalid_model", "DeploymentNotFound"), "model"),
     **dict.fromkeys(("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"), "credit"),
 }
-"""What stands for itself in the fields of an error."""
+"""Codes in an error that imply a refusal by themselves."""
 _WORDS: Mapping[Refusal, re.Pattern[str]] = {
     "filter": re.compile(
         "blocked by content filtering policy"  # Anthropic
@@ -111,7 +111,7 @@ def _error(body: str) -> Any:
 
 
 def _codes(error: Mapping[str, Any]) -> Iterator[str]:
-    """The words by which an error is known, wherever a provider puts them."""
+    """The codes of an error, wherever a provider puts them."""
     for part in (error, *_dicts([error.get("innererror")]), *_dicts(error.get("details"))):
         yield from (value for name in ("code", "type", "reason") if isinstance(value := part.get(name), str))
 
@@ -142,7 +142,7 @@ _STATUS_OF_WORD: Mapping[str, int] = {
     "vector_store_timeout": 504,
     "request_too_large": 413,
 }
-"""The HTTP status that stands for the word by which a provider knows an error."""
+"""The HTTP status for the code that a provider uses instead."""
 _OF_A_QUESTION = ("invalid", "bad", "unsupported", "content", "context", "image", "failed_to_download")
 """How the words begin that blame the question."""
 
@@ -322,7 +322,7 @@ class Failures:
         return TargetError("agentRequestFailed", message, status=status, unbilled=True, fault="unknown")
 
     def unreadable(self, body: str) -> TargetError:
-        """An answer that is no chat completion: servers under load send such now and then, a wrong address always."""
+        """The error for a reply in a wrong format: overloaded servers send one now and then, a wrong address always."""
         wanted, address = self.settings.answer, self.settings.address
         message = f"{self.where} answered what is not {wanted}: {self._error_text(body)}. Check {address}."
         return TargetError("agentResponseUnparseable", message, retryable=True)

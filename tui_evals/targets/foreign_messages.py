@@ -307,7 +307,7 @@ _TOKENS: Mapping[str, tuple[str, ...]] = {
 
 
 def read_tokens(usage: object) -> dict[str, int]:
-    """The counts of a usage by our names, without what is no count."""
+    """The token counts of a usage under our names, without values that are not counts."""
     counts = usage if isinstance(usage, Mapping) else {}
     return {
         ours: count
@@ -351,7 +351,7 @@ def _plain(value: Any) -> Any:
 
 
 def framework_parts(value: object) -> dict[str, Any] | None:
-    """The transcript, and the usage where it is told, of a framework's result; None where it is none."""
+    """The transcript of a framework's result, and its usage if there is one; None for other values."""
     if isinstance(value, Mapping):
         messages = value.get("messages")
         return _of_messages(messages) if isinstance(messages, list | tuple) and any(map(_is_object, messages)) else None
@@ -457,7 +457,7 @@ def _llama_calls(calls: Iterable[Any] | None) -> Iterator[Any]:
 
 
 def _joined(messages: Iterable[Message]) -> Iterator[Message]:
-    """Messages of which each item was one, the neighbours of one speaker together."""
+    """Messages in which consecutive ones of the same speaker are merged."""
     last: Message | None = None
     for message in messages:
         if last is not None and (last.role, last.name) == (message.role, message.name):

@@ -99,7 +99,7 @@ class Function:
     """Asks code of the user's; to name it on the command line or in the configuration is to trust it."""
 
     keeps_time = True
-    """An attempt is timed from when the code is called; what is made and set up before takes as long as it does."""
+    """Attempts are timed from the call of the code, without the setup before it."""
     is_shared = False
     """Where its models are recorded, each question brings an address of its own."""
 
@@ -144,7 +144,7 @@ class Function:
             raise raised_error(self._name, problem) from None
 
     async def _begun(self) -> Callable[..., Any]:
-        """What is to be called, once all that comes before is done."""
+        """The function to call, once its setup is done."""
         code = self._code
         if code.of_class is None and not has_lifetime(code.owner):
             return code.function
@@ -192,7 +192,7 @@ def named_function(config: TargetConfig, root: Path, seal: Seal | None = None) -
 
 
 def given_function(function: Callable[..., Any], config: TargetConfig) -> Function:
-    """Code at hand; a first parameter of another name gets the prompt. The module it is in is the caller's own."""
+    """A function that is passed directly; a first parameter of another name gets the prompt. The caller owns its module."""
     if inspect.isclass(function):
         code = _class_code(function, config.name)
     else:

@@ -81,8 +81,8 @@ def new_pool(config: TargetConfig, url: URL, environment: Mapping[str, str]) -> 
 class Posts:
     """Posts bodies to one address over connections of its own.
 
-    A session of aiohttp makes a request, its headers and a timer anew for each call, which is half of what a call
-    costs. Here all that calls have in common is made once, and goes out over the connections of the session.
+    A session of aiohttp creates a request, its headers and a timer for each call, which is half of the time of a call.
+    Here the common parts are created once and sent over the connections of the session.
     """
 
     def __init__(self, config: TargetConfig, url: URL, environment: Mapping[str, str]) -> None:

@@ -52,7 +52,7 @@ def model_facts(model: str) -> Mapping[str, Any] | None:
 
 
 def _entries(model: str) -> list[Mapping[str, Any]]:
-    """The entries of a model, which may stand under its name alone."""
+    """The entries of a model, which may be listed under its name alone."""
     model = model.replace("/responses/", "/", 1)
     provider, slash, rest = model.partition("/")
     found = [entry for name in (model, rest) if name and (entry := _price_entry(name)) is not None]
@@ -140,7 +140,7 @@ def _read(name: str) -> Mapping[str, Any]:
 
 
 def _bytes(name: str) -> bytes:
-    """The bytes of a file inside the installed litellm package, none where there is no such file."""
+    """The bytes of a file inside the installed litellm package; empty if there is no such file."""
     # find_spec of a top-level name does not import it; importlib.resources would, which takes seconds.
     spec = importlib.util.find_spec("litellm")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -274,7 +274,7 @@ def _system_role(entry: Mapping[str, Any], provider: str, family: bool) -> str:
 
 
 def with_room(config: TargetConfig, tokens: int) -> int:
-    """The longest answer to allow for one of so many tokens: a model that thinks needs room for that besides."""
+    """The token limit for an answer of `tokens` tokens: a model that reasons needs room for that too."""
     traits = traits_of(config)
     if not traits.thinks:
         return tokens
@@ -289,7 +289,7 @@ def has_length(params: Mapping[str, Any]) -> bool:
 
 
 def longest_unlimited(config: TargetConfig) -> int:
-    """The tokens of the longest answer of a target that is told no limit on purpose; 0 for all others."""
+    """The tokens of the longest answer of a target whose limit was removed on purpose; 0 for all others."""
     if UNSET not in config.params.values():
         return 0
     if not any(config.params.get(name) == UNSET for name in LENGTHS) or has_length(config.params):
@@ -300,9 +300,9 @@ def longest_unlimited(config: TargetConfig) -> int:
 def judging_params(
     config: TargetConfig, reply_tokens: int, asked: Mapping[str, Any] | None = None, *, likelihoods: bool = False
 ) -> dict[str, Any]:
-    """The parameters of a question to a judge whose reply takes so many tokens; what is configured comes first.
+    """The parameters for a judge whose reply takes `reply_tokens`; configured ones come first.
 
-    Above that stand those that are `asked` for, but for one that the target is never to be sent.
+    Those in `asked` override them, except parameters that the target must not get.
     """
     own = {name: value for name, value in (asked or {}).items() if config.params.get(name) != UNSET}
     if "max_tokens" in own:
@@ -336,7 +336,7 @@ class Fitting:
         """What is in the place of each parameter that was refused; nothing where it is left out."""
 
     def fit(self, body: MutableMapping[str, Any]) -> tuple[str, ...]:
-        """Make a question fit; what is changed in it, in words."""
+        """Make a request fit the model; returns the changes in words."""
         if self._fits_as_it_is and not self._learnt and "response_format" not in body and UNSET not in body.values():
             return ()
         self._leave_unset(body)
@@ -345,7 +345,7 @@ class Fitting:
         return (*changes, *self._fit_format(body))
 
     def learn(self, said: str, sent: Mapping[str, Any], status: int = 400) -> bool:
-        """Whether an endpoint's refusal names a part of what was sent to do without, so that it may be asked anew."""
+        """Whether a refusal names a part of the request that can be left out, so that it can be sent again."""
         if status not in (*REFUSALS, _FORBIDDEN):
             return False
         text = _error_text(said)
@@ -413,7 +413,7 @@ class Fitting:
 
     def _fit_roles(self, body: MutableMapping[str, Any]) -> list[str]:
         role = self._learnt.get("system", self._traits.system)
-        messages = body.get("messages", ())  # of vectors there are none
+        messages = body.get("messages", ())  # embedding requests have none
         if role == "system" or not any(message.get("role") == "system" for message in messages):
             return []
         body["messages"] = [

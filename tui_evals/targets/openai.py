@@ -217,7 +217,7 @@ class OpenAI:
         return url / "v1" if variables == "OLLAMA" and not url.path.endswith("/v1") else url
 
     def _key(self) -> str | None:
-        """The key as it is now; a provider's usual key never goes to a configured address."""
+        """The current key; a provider's usual key never goes to a configured address."""
         config = self._config
         if config.api_key is not None:
             return resolve_reference(config.api_key, self._environment, "api_key", config.name)

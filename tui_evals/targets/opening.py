@@ -51,7 +51,7 @@ def is_spelled(model: str) -> bool:
     try:
         kind = _kind_by_word(model)
     except ConfigurationError:
-        return True  # opening it says what is wrong with the package
+        return True  # opening it reports the error of the package
     return kind is not None and (":" not in kind.form or bool(model.partition(":")[2].strip()))
 
 
@@ -63,7 +63,7 @@ def model_forms() -> str:
 
 
 def _kind_by_word(model: str) -> TargetKind | None:
-    """The kind whose word a model begins with; installed packages are asked last, for that takes a while."""
+    """The kind whose word a model begins with; installed packages come last, because looking them up takes time."""
     word, colon, _ = model.partition(":")
     if word in _BUILT_IN:
         kind: TargetKind | None = _declared(_BUILT_IN[word])
@@ -156,7 +156,7 @@ def _shown(value: Any) -> str:
 
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> str | None:
-    """Where the target is asked, when that is not the provider's own address; a query is told apart, not shown."""
+    """The address of the target if it is not the provider's own; a query is only shown as a hash."""
     written, provider = config.address, provider_of(config.model)
     if written is None and provider and ":" not in provider:
         written = environment.get(address_variable(provider, environment) or "")

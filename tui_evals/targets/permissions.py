@@ -153,7 +153,7 @@ class Destination:
 
     @property
     def data(self) -> dict[str, str | None]:
-        """What a run keeps of it, and the sentence as it was said then."""
+        """What a run stores about it, with the sentence that was shown."""
         return {"host": self.host, "scheme": self.scheme, "key": self.key, "sentence": self.sentence}
 
     @property
@@ -453,7 +453,7 @@ class Approvals:
         return list(self._read()["projects"].get(self._root, {}).values())
 
     def own(self) -> None:
-        """Trust a project that was begun here, for as long as it is the same folder."""
+        """Trust a project created on this machine, as long as it is the same folder."""
         record, root = self._read(), Path(self._root)
         if not _is_own(record, root):
             make_private_folder(root / ".evals")
@@ -463,7 +463,7 @@ class Approvals:
             self._write(record)
 
     def own_below(self) -> None:
-        """Trust every project in this folder and below it, for as long as it is the same folder."""
+        """Trust every project in this folder and below it, as long as it is the same folder."""
         record = self._read()
         record["trees"][self._root] = _inode(Path(self._root))
         self._write(record)

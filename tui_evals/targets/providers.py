@@ -28,7 +28,7 @@ class Provider:
     """What our own client writes into every question to it."""
     protocol: str = CHAT_COMPLETIONS
     keys: tuple[str, ...] = ()
-    """The variables of which it needs one; litellm itself says so only once it is asked, after seconds."""
+    """The variables of which one must be set; litellm reports that only after seconds."""
     needs_address: bool = False
     """Whether it has no address that is the same for everybody."""
     module: str = ""

@@ -31,7 +31,7 @@ from .providers import PROVIDERS, provider_of
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """A kind of target, and what is known of it."""
+    """A kind of target with the settings that were found."""
 
     source: str
     """The beginning whose questions `said` answers."""
@@ -125,7 +125,7 @@ def look_at(found: Recognized, fetch: Callable[[str], Any]) -> Recognized:
 
 
 def _function_of(file: Path) -> str:
-    """The function of a file that answers, by its name; `answer` where there is no such file yet."""
+    """The name of the function in a file that answers; `answer` if the file does not exist yet."""
     try:
         tree = ast.parse(read_text(file, follow_out=True))
     except FileNotFoundError:
@@ -141,7 +141,7 @@ def _function_of(file: Path) -> str:
     return known or names[0]
 
 
-# Of curl: options whose word follows them, and what is dropped because it is worked out for each call.
+# Options of curl that take a value, and headers that are set anew for each call.
 _TAKES = re.compile(
     r"-[oAbeEmxwcT]|--(?:output|user-agent|referer|max-time|connect-timeout|proxy|cacert|cert|write-out)"
 )
@@ -372,7 +372,7 @@ _EMPTY: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean":
 
 
 def _sample(document: Mapping[str, Any], schema: Any, depth: int = 0) -> Any:
-    """A value that fits a schema: what is required, and whatever takes a question or a session."""
+    """A value that fits a schema: required fields, and fields for a question or a session."""
     schema = _resolved(document, schema)
     if not isinstance(schema, dict) or depth > 8:
         return ""
@@ -411,7 +411,7 @@ def _login(document: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
 
 
 def missing_field(received: str) -> str | None:
-    """The field whose absence a service complains of, as FastAPI and others name it; None where none is told."""
+    """The field that a service reports as missing, as FastAPI and others do; None if there is none."""
     return next((match[1] for pattern in _MISSING if (match := pattern.search(received))), None)
 
 

@@ -211,7 +211,7 @@ class Service:
         return body or b""
 
     async def _done_job(self, body: bytes, request: Request, headers: Mapping[str, str], failures: Failures) -> bytes:
-        """The reply of a job once it is done; how long that may take is up to the target's timeout."""
+        """The reply of a job once it is done; limited only by the target's timeout."""
         http = self._http
         assert http.poll is not None and http.done is not None
         first = self._document(body.decode("utf-8", "replace"), failures)
@@ -281,7 +281,7 @@ class Service:
         return Sent(method, self._address(values), headers, body, multipart)
 
     def _address(self, values: Mapping[str, Any]) -> URL:
-        """The address with what is filled in quoted, so that it stays one part of a path or one value of a query."""
+        """The address with quoted values, so that each stays one part of a path or one value of a query."""
         if "{{" not in self._url:
             return self._base
         return URL(_quoted(self._url, values), encoded=True).with_user(None)
@@ -350,7 +350,7 @@ class Service:
             found.first = time.perf_counter() - began
 
     def _take(self, document: Any, written: str, found: _Found, failures: Failures) -> None:
-        """Take in what a document says, which is the whole reply or one event of it, as it was `written`."""
+        """Read a document, which is the whole reply or one event of it; `written` is its text."""
         http = self._http
         try:
             if http.error and (said := [one for one in find_by_path(http.error, document) if one]):
@@ -390,7 +390,7 @@ class Service:
         return sum(bool(getattr(self._http, name)) for name in _PATHS if name not in _NOT_TOLD)
 
     def _reply(self, body: bytes, found: _Found, failures: Failures) -> Reply:
-        if not (found.matched or found.places or found.texts):  # it was not streamed, or is no stream at all
+        if not (found.matched or found.places or found.texts):  # not streamed, or not a stream
             text = body.decode("utf-8", "replace")
             self._take(self._document(text, failures), text, found, failures)
         unmatched = {name: self._unmatched(name, found, failures) for name in _PATHS if self._is_missing(name, found)}
@@ -414,7 +414,7 @@ class Service:
                     raise TargetError(
                         "agentResponseUnparseable", f"the reply of {failures.where}, at http.{name}: {problem}"
                     ) from None
-                # What cannot be read of it is said, and the answer stands.
+                # The answer counts, with a note of what cannot be read.
                 found.diagnostics[f"{name} not used"] = str(problem)
         if any(found.reasoning):
             told["reasoning"] = read_part("reasoning", "".join(found.reasoning))
@@ -422,7 +422,7 @@ class Service:
         return reply_of_parts({**told, "diagnostics": notes or None})
 
     def _document(self, text: str, failures: Failures) -> Any:
-        """The reply as JSON where a path is to be followed in it, else as it is."""
+        """The reply as JSON if a path is applied to it, else as text."""
         if not any(getattr(self._http, name) for name in _PATHS):
             return text
         try:
@@ -561,7 +561,7 @@ def _diagnostics(setting: str | Mapping[str, str] | None, document: Any) -> dict
 
 
 def _quoted(address: str, values: Mapping[str, Any]) -> str:
-    """An address with what is filled in quoted, so that it stays one part of a path or one value of a query."""
+    """An address with quoted values, so that each stays one part of a path or one value of a query."""
     return _EXPRESSION.sub(lambda match: quote(_text(_value(match[1], values)) or "", "", errors="replace"), address)
 
 
@@ -633,14 +633,14 @@ def _fields(written: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[t
 
 
 def _text(value: Any) -> str | None:
-    """A value as text: what is none already as JSON."""
+    """A value as text; other values become JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _parts(
     written: Mapping[str, str], values: Mapping[str, Any], files: Sequence[AttachedFile]
 ) -> Iterator[tuple[str, str | AttachedFile]]:
-    """The fields of a form in parts; one that is the files and no more is a part for each, as it is."""
+    """The fields of a multipart form; a field that is only the files becomes one part for each file."""
     for name, template in written.items():
         alone = _ALONE.fullmatch(template)
         if alone and alone[1].strip() == _FILES:

@@ -42,7 +42,7 @@ _OPTION_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 @dataclass(frozen=True)
 class Manifest:
-    """The code behind one yes, as it was when it was read: what was shown is what is agreed to and what runs."""
+    """The code that one approval covers, as it was read: what is shown is what is approved and what runs."""
 
     root: Path
     files: tuple[tuple[str, str], ...]
@@ -84,12 +84,12 @@ def _has_packages(clone: Path) -> bool:
 
 
 def project_file(name: str, root: Path) -> Path:
-    """A file as it is named from the project's folder."""
+    """The path of a file named relative to the project folder."""
     return root / Path(name).expanduser()
 
 
 def function_manifest(name: str, root: Path) -> Manifest:
-    """The modules behind a function as it is named."""
+    """The manifest of the modules that a function needs."""
     root, module = root.resolve(), name.rpartition(":")[0]
     if not module.endswith(".py"):
         closure = _Closure(root)
@@ -210,9 +210,9 @@ def _shadows(folder: Path) -> Iterator[Path]:
 
 
 def _python_path(root: Path) -> list[Path]:
-    """The folders of the clone in which every Python looks: those of PYTHONPATH, and of what is installed to be edited.
+    """Folders of the clone that every Python searches: PYTHONPATH and editable installs.
 
-    Others are the user's own, and no pull changes them.
+    All others belong to the user, and no pull changes them.
     """
     clone, value = clone_around(root), os.environ.get("PYTHONPATH")
     folders = [Path(os.path.abspath(root / each)) for each in value.split(os.pathsep)] if value else []
@@ -317,7 +317,7 @@ class _Closure:
             yield from self._modules_in(str(folder.joinpath(*filter(None, package.split(".")))))
 
     def _beside(self) -> tuple[str, ...]:
-        """What lies next to the code and is no part of it."""
+        """Files next to the code that are not part of it."""
         found = list[str]()
         for folder in sorted({os.path.dirname(name) for name in self._digests}):
             with suppress(OSError):
@@ -332,7 +332,7 @@ class _Closure:
 _Import = tuple[int, str, bool]
 """How many folders up, the module, and whether all that is in it is meant."""
 _known_imports: dict[str, tuple[_Import, ...]] = {}
-"""By the digest of the content, for one run reads the same files several times."""
+"""Imports by digest of the content, because a run reads the same files several times."""
 _MOST_KNOWN = 10_000
 
 

@@ -38,7 +38,7 @@ def split_word(word: str) -> tuple[str, dict[str, Value]]:
 
 
 def base_name(name: str) -> str:
-    """The name of a target without what is varied of it."""
+    """The name of a target without its swept values."""
     return split_word(name)[0]
 
 
@@ -69,7 +69,7 @@ def varied(config: TargetConfig, params: Mapping[str, Value]) -> TargetConfig:
 
 
 def _with_model(config: TargetConfig, model: str) -> TargetConfig:
-    """The target with another model of the same provider, priced by the table unless it has an address of its own."""
+    """The target with another model of the same provider, priced by the table unless it has its own address."""
     provider, slash, _ = config.model.partition("/")
     if ":" in provider or not slash:
         raise ConfigurationError(f"{config.name} has no model of a provider, so that model cannot be swept")
@@ -115,7 +115,7 @@ def read_sweep(words: Iterable[str]) -> dict[str, tuple[Value, ...]]:
 
 
 def read_value(text: str) -> Value:
-    """A value as it is typed: a number, true or false, else the word itself."""
+    """A typed value: a number, true or false, else the word itself."""
     try:
         value = json.loads(text)
     except ValueError:

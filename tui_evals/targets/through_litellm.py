@@ -134,7 +134,7 @@ class ThroughLitellm:
             raise failures.stated(stated) from None
         except ValueError:
             raise failures.unreadable(json.dumps(done["answer"])) from None
-        # litellm works its cost out from the counts, so where those are none there is no cost either.
+        # litellm calculates the cost from the tokens, so without tokens there is no cost.
         listed = done["cost"] if reply.usage and self._config.price is None else None
         cost = listed if reply.cost is None else reply.cost
         return replace(reply, cost=cost, started=started, seconds=seconds, changes=changes)
@@ -223,7 +223,7 @@ def _target_error(report: Mapping[str, Any], failures: Failures, timeout: float)
 
 
 async def _serve(link: socket.socket) -> None:
-    """The child: ask what comes in, many at once, until the parent is gone."""
+    """The child process: answer requests concurrently until the parent has ended."""
     reader, writer = await asyncio.open_unix_connection(sock=link, limit=2**30)
     litellm = _import_litellm()
     writer.write(json_line(READY))
@@ -470,7 +470,7 @@ def _check(config: TargetConfig, context: TargetContext) -> str | None:
 
 
 def _demand_whole(config: TargetConfig) -> None:
-    """Refuse a stream, of which litellm's process would hand on the whole only."""
+    """Refuse streaming: litellm's process could only pass on the whole answer."""
     if config.stream:
         raise ConfigurationError(
             f"The target {config.name}: stream = true is for endpoints of OpenAI's protocol (openai/… or a base_url) "

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call, as the model is told: a result, or why there is none."""
+    """The result of a call as the model sees it, or why there is none."""
 
     text: str
     failed: bool = False
@@ -58,14 +58,14 @@ class ToolSource(Protocol):
     """What it is, for a person."""
 
     async def definitions(self) -> tuple[Mapping[str, Any], ...]:
-        """Its tools as the model is told of them; ConfigurationError where it cannot give any.
+        """Its tools as the model sees them; raises ConfigurationError if it cannot list them.
 
-        TargetError says that it gave some before and is gone.
+        Raises TargetError if it listed some before and is no longer available.
         """
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """What a tool makes of some arguments; TargetError where the source itself is gone."""
+        """The result of a tool for these arguments; raises TargetError if the source itself is unavailable."""
         ...
 
     async def close(self) -> None:
@@ -254,7 +254,7 @@ class McpServer:
             connection.lost = True
             await connection.close()
             why = _with_errors(_cause(problem), connection.errors)
-            raise TargetError("agentRequestFailed", f"{self.name} is gone: {why}") from None
+            raise TargetError("agentRequestFailed", f"{self.name} is not available any more: {why}") from None
 
     async def close(self) -> None:
         """End the program, or the session."""
@@ -312,7 +312,7 @@ class _Connection:
     def __init__(self, client: Any) -> None:
         self.definitions: tuple[Mapping[str, Any], ...] = ()
         self.errors = ""
-        """The end of what the program wrote as errors, once it has ended."""
+        """The end of the program's stderr, once it has ended."""
         self.lost = False
         self._make_client = client
         self._client: Client | None = None
@@ -331,7 +331,7 @@ class _Connection:
         return _outcome(await self._client.call_tool(name, dict(arguments)))
 
     async def close(self) -> None:
-        """End it, and wait until the server is gone; the SDK kills a program that does not go by itself."""
+        """Close the connection and wait until the server has ended; the SDK kills a program that does not exit."""
         self._ending.set()
         if not self._ready.done():
             self._task.cancel()
@@ -419,7 +419,7 @@ def _outcome(result: CallToolResult) -> ToolOutcome:
 
 
 def _refusal(problem: Exception) -> str | None:
-    """What a server that is there says against a call; None where it is gone or silent."""
+    """The error that a reachable server returned for a call; None if the server is unreachable or silent."""
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 

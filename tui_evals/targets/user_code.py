@@ -133,7 +133,7 @@ class _Stream:
 
 
 async def in_thread(work: Callable[[], Any], abandon: Callable[[], None] = lambda: None) -> Any:
-    """What work comes to; a thread of its own, a daemon, lets hung work hold up neither others nor the end."""
+    """The result of `work`, run in a daemon thread of its own, so that hung work blocks neither others nor the exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, Exception | None]] = loop.create_future()
 
@@ -271,7 +271,7 @@ class CodeReview:
 
 
 def keep_texts(manifest: Manifest, folder: Path) -> None:
-    """Keep what the files of a manifest hold, the oldest of what is kept making room."""
+    """Store the texts of a manifest, deleting the oldest ones if there is no room."""
     place = folder / _FOLDER
     for text in manifest.texts.values():
         file = place / hashlib.sha256(text).hexdigest()
@@ -325,7 +325,7 @@ def _kept_lines(place: Path, digest: str) -> list[str] | None:
 
 
 def _lines(content: bytes | None) -> list[str] | None:
-    """The lines of a text; None for what is no text."""
+    """The lines of a text; None for binary content."""
     if content is None or b"\0" in content or len(content) > _LARGEST:
         return None
     return content.decode("utf-8", "replace").splitlines()

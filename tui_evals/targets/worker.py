@@ -14,7 +14,7 @@ from tui_evals.interpreter import python_command
 
 Job = Mapping[str, Any]
 READY = {"ready": True}
-"""What the process says once it takes jobs."""
+"""Sent by the process once it takes jobs."""
 _WORKERS: dict[tuple[str, frozenset[tuple[str, str]]], Worker] = {}
 
 
