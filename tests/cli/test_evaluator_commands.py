@@ -117,7 +117,7 @@ WRONG = {
     "one that is not written there": (("rm", "Coherense"), "is not written on the dataset (did you mean 'Coherence'?)"),
     "one that is inherited": (
         ("rm", "Relevance", "--item", "A"),
-        "switch to replace to judge without what is inherited",
+        "To judge without inherited evaluators, switch to replace",
     ),
 }
 

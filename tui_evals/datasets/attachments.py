@@ -22,7 +22,7 @@ from .document import Document
 
 MAX_BYTES = 20_000_000
 PART = "attachment"
-"""The type of a part of a message's content that stands for a file."""
+"""The type of a message part that is a file."""
 _STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -175,7 +175,7 @@ def with_pinned_files(document: Document) -> Document:
 
 
 def _looked_at(folder: FilePath, given: str | Mapping[str, Any]) -> dict[str, Any]:
-    """What is named with type, size and hash; a file that is as it was when last looked at is not read again."""
+    """The file with its type, size and hash; a file that did not change since the last look is not read again."""
     known: Mapping[str, Any] = {"path": given} if isinstance(given, str) else given
     try:
         stat = _file(folder, known["path"]).stat()

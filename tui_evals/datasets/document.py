@@ -43,7 +43,7 @@ class Companion:
     dataset: dict[str, Any]
     """The dataset that the file was made of."""
     is_whole: bool
-    """Whether the file is as it was written; otherwise it was edited since."""
+    """Whether the file has not been edited since it was written."""
 
 
 def companion_of(file: File) -> File:
@@ -119,11 +119,11 @@ class Document:
 
     @property
     def written(self) -> Collection[str | int]:
-        """The top-level keys of the JSON object as they are in the file."""
+        """The top-level keys that the JSON object in the file has."""
         return self._layout.by_key(self._layout.root).keys()
 
     def line(self, path: Path) -> int | None:
-        """The line of a value of the document, None if it is not known or stands in no file."""
+        """The line of a value of the document; None if it is unknown or not in a file."""
         if not self.digest:
             return None
         if self.is_json:
@@ -180,9 +180,9 @@ def _read_parquet(file: File, raw: bytes) -> list[dict[str, Any]]:
 
 
 def _with_the_rest(file: File, text: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rows of a file as a document, with what its companion holds of the dataset they were made of.
+    """The rows of a file as a document, completed by its companion from the dataset they were made of.
 
-    A row that was edited since is taken as it is; every other is the item it was made of.
+    A row that was edited since is used as it is; every other row is replaced by its original item.
     """
     beside = read_companion(file, text)
     if beside is None:
@@ -198,7 +198,7 @@ _SAMPLES = (rows.write_jsonl, rows.read_jsonl)
 
 
 def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl", "yaml", "parquet"]:
-    """The dialect a file's name stands for; only its content tells the older JSON shapes."""
+    """The dialect of a file name; the older JSON shapes can only be recognized by content."""
     name = file.name.lower().removesuffix(".gz")
     if name.endswith((".csv", ".parquet")):
         return "csv" if name.endswith(".csv") else "parquet"
@@ -208,7 +208,7 @@ def dialect_of_name(file: File) -> Literal["document", "csv", "jsonl", "yaml", "
 
 
 def digest_of(file: File) -> str | None:
-    """The digest of the file's bytes now; None when it is gone."""
+    """The current digest of the file's bytes; None if the file is missing."""
     try:
         return hashlib.sha256(read_bytes(file, most=MAX_BYTES, follow_out=True)).hexdigest()
     except FileNotFoundError:
@@ -341,7 +341,7 @@ def _prompt_items(prompts: Sequence[Any], references: Sequence[Any]) -> list[dic
 
 
 def written_path(path: Path, shape: Shape) -> Path:
-    """Where a value of the document is in the file as it was written."""
+    """The path of a value of the document in the file."""
     if shape == "document" or path[:1] != ("items",):
         return path
     if shape == "array":

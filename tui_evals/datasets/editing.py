@@ -1,4 +1,4 @@
-"""One dataset being edited: its current data, undo and redo, and what is not saved yet."""
+"""One dataset being edited: its current data, undo and redo, and the unsaved edits."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Editing:
 
     @classmethod
     def new_file(cls, file: File) -> Editing:
-        """A new dataset without a file; saving creates the file unless one has appeared meanwhile."""
+        """A new dataset without a file; saving creates the file unless another program created it meanwhile."""
         if dialect_of_name(file) != "document" or file.name.lower().endswith(".gz"):
             raise CannotSave(f"{file} is no name for a new dataset; give it one that ends in .json")
         data = {"schemaVersion": CURRENT_VERSION, "items": [new_item()]}
@@ -88,7 +88,7 @@ class Editing:
 
     @cached_property
     def checker(self) -> Checker:
-        """Validates the data as it is now, and of its items those that changed."""
+        """Validates the current data, and only the items that changed."""
         # Imported when it is wanted, because a dataset is shown before it is checked.
         from .validate import Checker
 
@@ -298,9 +298,9 @@ class Editing:
         return Incoming(document, merge(base.data, data, document.data) if dirty else None, base, version)
 
     def take_up(self, incoming: Incoming, merged: Data, cursor: object = None) -> bool:
-        """Go on from the file as it is now, and then from what edits and file are together: an undoable step each.
+        """Continue from the current file, then from the merge of edits and file: one undoable step each.
 
-        False, and nothing is done, where something was edited or saved since the file was looked at.
+        Returns False and does nothing if an edit or a save happened since the file was read.
         """
         if self.document is not incoming.base or self.version != incoming.version:
             return False
@@ -321,7 +321,7 @@ class Editing:
             self._drafted, self._drafts = (), []
 
     def _json(self, name: str, value: Any) -> str:
-        """A field as JSON, of the items only those anew that changed since the last draft: all would hold up keys."""
+        """A field as JSON; only items that changed since the last draft are encoded, to keep keys responsive."""
         if name != "items" or not isinstance(value, list):
             return json.dumps(value)
         found = splice(self._drafted, value)
@@ -376,7 +376,7 @@ def _sharing(data: Data, document: Document) -> Document:
 
 
 def _reuse_items(old: Data, new: Data) -> Data:
-    """The new data with the old item objects wherever they are equal; the old data itself where nothing differs."""
+    """The new data with the old objects for equal items; the old data itself if nothing differs."""
     if same_data(old, new):
         return old
     known = {json.dumps(item, sort_keys=True): item for item in _items(old)}

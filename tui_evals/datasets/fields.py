@@ -75,7 +75,7 @@ def read_only(name: str, where: Path) -> str | None:
 
 
 def read_value(kind: Kind, text: str) -> Any:
-    """The value of an edited text; nothing typed is no value; Unreadable says what cannot be read."""
+    """The value of an edited text, None if it is empty; raises Unreadable."""
     if kind == "text":
         return text or None
     if kind == "line":
@@ -128,7 +128,7 @@ class Assignment:
 
     @property
     def field(self) -> str:
-        """The field as it is written."""
+        """The name of the field, with dots."""
         return ".".join(self.names)
 
 
@@ -389,7 +389,7 @@ def why_not_name(name: str, taken: Iterable[str]) -> str | None:
 
 
 def new_tool() -> dict[str, Any]:
-    """A tool to begin with: a function of one argument, which the model is told of."""
+    """A tool to start with: a function of one argument."""
     return {
         "type": "function",
         "function": {
@@ -438,7 +438,7 @@ class _Exchange:
 
 
 def item_of_messages(messages: Sequence[Message], variables: Mapping[str, Any] | None = None) -> Data:
-    """The item that repeats a chat; what is unanswered, and exchanges beyond MAX_TURNS, are history."""
+    """The item that repeats a chat; an unanswered message, and exchanges beyond MAX_TURNS, become history."""
     if not messages:
         raise CannotEdit("nothing has been said yet; ask something first")
     item: Data = {"variables": dict(variables)} if variables else {}

@@ -58,17 +58,17 @@ class FileEdit:
     backup: File | None = None
     """Where the older shape is kept that was replaced."""
     standing: tuple[Problem, ...] = ()
-    """The errors that are there still, as they were before."""
+    """Errors that were there before and still are."""
     warnings: tuple[Problem, ...] = ()
-    """What the edit brought that is no error."""
+    """New problems that are not errors."""
 
 
 def edit_file(
     file: File, edit: Callable[[Data], Change], checks: Checks, *, force: bool = False, new: bool = False
 ) -> FileEdit:
-    """Make an edit and write it, unless it brings an error that was not there; `force` writes a read-only file too.
+    """Make an edit and write it, unless it adds an error; `force` also writes a read-only file.
 
-    `new` begins a dataset where there is no file.
+    With `new`, it creates a dataset if the file does not exist.
     """
     with locked(file):
         editing = Editing.new_file(file) if new and not os.path.lexists(file) else Editing(load(file))
@@ -114,7 +114,7 @@ def _sentences(file: File, problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def _fresh(before: Data, known: Sequence[Problem], after: Data, found: Sequence[Problem]) -> list[Problem]:
-    """The problems that were not there before, wherever their items went."""
+    """The problems that are new; moved items keep their problems."""
     old, new = _items(before), _items(after)
     origins = _origins(old, new)
     count = Counter(_mark(problem, old, range(len(old))) for problem in known)
@@ -129,7 +129,7 @@ def _fresh(before: Data, known: Sequence[Problem], after: Data, found: Sequence[
 
 
 def _origins(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
-    """Where each item stood before, which an edit leaves the same object; a new one has a place below zero."""
+    """The old position of each item, since edits keep unchanged items as objects; new items have a negative one."""
     places = {id(item): number for number, item in enumerate(old)}
     kept = {places[id(item)] for item in new if id(item) in places}
     return [

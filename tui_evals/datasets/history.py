@@ -1,4 +1,4 @@
-"""What commands and saves did to a dataset file, kept so that it can be undone: the file as it was before each."""
+"""The history of a dataset file: the content before each command or save, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class History:
     done: int = 0
 
     def kept(self, digest: str) -> Path:
-        """Where the file is kept as it was at a digest."""
+        """The path of the stored content with this digest."""
         packed = self.file.name.lower().endswith(".gz")
         suffix = "".join(self.file.suffixes[-2:]) if packed else self.file.suffix
         return self.folder / f"{digest[:16]}{suffix}"
 
     def content(self, digest: str) -> Path:
-        """Where that is, once it was seen to be what was kept; CannotUndo where it cannot be read or is not."""
+        """That path, after checking its content; CannotUndo if it cannot be read or was changed."""
         _kept_content(self, digest)
         return self.kept(digest)
 
@@ -125,7 +125,7 @@ def recorded_save(file: Path, edits: Sequence[Edit]) -> Iterator[list[str]]:
 
 @contextmanager
 def recorded(file: Path, what: str, edits: Sequence[Edit] = ()) -> Iterator[None]:
-    """Whatever is written to the file inside is one step of its history; the file as it was is kept before that."""
+    """Make all changes to the file inside the block one step of its history, and store its content before."""
     history = history_of(file)
     before = _content(file)
     _keep(history, before)
@@ -178,7 +178,7 @@ def _step(kept: Mapping[str, Any]) -> Step:
 
 
 def undo(file: Path, *, force: bool = False) -> Step:
-    """Give the file the content it had before the last command; only `force` takes back what was written since."""
+    """Give the file the content before the last command; only with `force` if it was changed since."""
     with locked(file):
         if not force:
             refuse_read_only(file)
@@ -189,9 +189,8 @@ def undo(file: Path, *, force: bool = False) -> Step:
         step, now = history.steps[place], _content(file)
         if _digest(now) != step.after and not force:
             raise CannotUndo(
-                f"{file} was changed after `{step.what}`, so nothing was undone; "
-                f"{_where(history, step.before)} before that command, and --force puts that back in place of what is "
-                "there now"
+                f"{file} was changed after `{step.what}`, so nothing was undone. "
+                f"{_where(history, step.before)} before that command. Use --force to restore that"
             )
         step = replace(step, after=_digest(now))
         _put_back(_with(history, place, step, done=place), now, step.before)
@@ -210,8 +209,8 @@ def redo(file: Path, *, force: bool = False) -> Step:
         step, now = history.steps[place], _content(file)
         if _digest(now) != step.before and not force:
             raise CannotUndo(
-                f"{file} was changed since `{step.what}` was undone, so nothing was redone; "
-                f"{_where(history, step.after)} after that command, and --force puts that in place of what is there now"
+                f"{file} was changed since `{step.what}` was undone, so nothing was redone. "
+                f"{_where(history, step.after)} after that command. Use --force to restore that"
             )
         step = replace(step, before=_digest(now))
         _put_back(_with(history, place, step, done=place + 1), now, step.after)
@@ -219,7 +218,7 @@ def redo(file: Path, *, force: bool = False) -> Step:
 
 
 def _where(history: History, digest: str | None) -> str:
-    return "there was no file" if digest is None else f"{history.kept(digest)} is the file as it was"
+    return "There was no file" if digest is None else f"{history.kept(digest)} has its content"
 
 
 def _with(history: History, place: int, step: Step, done: int) -> History:
@@ -227,7 +226,7 @@ def _with(history: History, place: int, step: Step, done: int) -> History:
 
 
 def _put_back(history: History, now: bytes | None, digest: str | None) -> None:
-    """Write what is kept under a digest to the file, with the history that holds from then on."""
+    """Write the stored content of a digest to the file, and the new history."""
     content = _kept_content(history, digest)
     _keep(history, now)
     if content is not None:
@@ -252,7 +251,7 @@ def _kept_content(history: History, digest: str | None) -> bytes | None:
     try:
         content = read_bytes(check_private(place), most=_LARGEST_FILE)
     except OSError as problem:
-        raise CannotUndo(f"{place}, what is to be written back, cannot be read: {problem.strerror}") from None
+        raise CannotUndo(f"{place}, the earlier content, cannot be read: {problem.strerror}") from None
     if _digest(content) != digest:
         raise CannotUndo(f"{place} is not what was kept there any more, and nothing was written back")
     return content
@@ -295,7 +294,7 @@ def _needed(steps: Sequence[Step]) -> frozenset[str]:
 def _size(place: Path) -> int:
     try:
         return place.lstat().st_size
-    except FileNotFoundError:  # what a command left is kept only once it is taken back
+    except FileNotFoundError:  # contents after commands are stored only when they are undone
         return 0
 
 

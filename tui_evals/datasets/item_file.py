@@ -1,4 +1,4 @@
-"""Items as one file to be edited by hand: YAML, an item after each `---`, and what is wrong with it by line."""
+"""Items as one YAML file to edit by hand, one item after each `---`, and its errors by line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CannotRead(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ItemText:
-    """An item as it was read, and the lines of the file it was read from, empty ones in place of those above."""
+    """An item and its lines in the file, with empty lines in place of those above it."""
 
     data: dict[str, Any]
     text: str
@@ -86,7 +86,7 @@ def _written(name: str, item: Any) -> str:
 
 
 def read_items(text: str, count: int) -> list[ItemText]:
-    """The items of an edited file, which must be as many as before; CannotRead says what is wrong first."""
+    """The items of an edited file, which must be as many as before; CannotRead has the first error."""
     lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
     starts = [number for number, line in enumerate(lines) if _BEGIN.match(line)]
     above = lines[: starts[0]] if starts else lines
@@ -142,7 +142,7 @@ def _fault(problem: Problem, items: Sequence[ItemText], places: Mapping[int, Pla
 
 
 def with_faults(text: str, faults: Sequence[Fault]) -> tuple[str, int]:
-    """The file with what is wrong at its top, in place of what was said there before, and the line to continue at."""
+    """The file with `faults` at its top, in place of earlier ones, and the line to continue at."""
     body = without_faults(text)
     above = faults[:_MOST]
     moved = [replace(fault, line=fault.line + len(above)) for fault in above]

@@ -52,7 +52,7 @@ def _of_part(items: Sequence[Any], part: str) -> Iterator[int]:
 
 
 def range_of(first: str, last: str | None, part: str, count: int) -> range:
-    """The positions from 0 of a number, or of a range of them, among so many items."""
+    """The positions, from 0, of a number or a range of numbers, for `count` items."""
     start, stop = int(first), int(last or first)
     if start > stop:
         raise CannotEdit(f"{part.strip()} runs backwards; write {stop}-{start}")
@@ -121,13 +121,13 @@ def repeated_sentence(test_ids: Sequence[str | None], among: Sequence[int]) -> s
 
 
 def item_in_words(items: Sequence[Any], number: int) -> str:
-    """An item as it is spoken of: by its number, and its testId or name."""
+    """An item in words: its number, and its testId or name."""
     name = safe_line(item_name(items[number]), _LONGEST)
     return f"item {number + 1} ({name})" if name else f"item {number + 1}"
 
 
 def items_in_words(items: Sequence[Any], numbers: Sequence[int]) -> str:
-    """Items as they are spoken of: one by number and name, several by their numbers."""
+    """Items in words: one by number and name, several by their numbers."""
     if len(numbers) == 1:
         return item_in_words(items, numbers[0])
     return f"items {ranges_in_words(numbers)}"

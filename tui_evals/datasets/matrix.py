@@ -1,7 +1,7 @@
-"""Variables in every combination: `"matrix": {"tone": ["dry", "warm"], "length": [1, 2]}` stands for four items.
+"""Variables in every combination: `"matrix": {"tone": ["dry", "warm"], "length": [1, 2]}` expands to four items.
 
-A matrix of the dataset holds for every item, except for variables that the item gives itself or in its own matrix. The
-file is never changed: what a run asks is expanded, and its snapshot holds that.
+A matrix of the dataset applies to every item, except for variables that the item sets itself or in its own matrix. The
+file is never changed: a run asks the expanded items and keeps them in its snapshot.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Choices = Mapping[str, Sequence[Any]]
 
 
 def has_matrix(data: Mapping[str, Any]) -> bool:
-    """Whether anything of a dataset stands for several items."""
+    """Whether the dataset or an item has a matrix."""
     return "matrix" in data or any("matrix" in item for item in data["items"])
 
 
 def expanded(document: Document) -> tuple[Document, tuple[int, ...]]:
-    """What a run asks of a valid document, and of each item the position in the file; DatasetError if that is too much.
+    """The expanded document that a run asks, with the file position of each item; DatasetError if too large.
 
-    What is expected is text in it. A document without a matrix and with such expectations is given back as it is.
+    Expectations become text in it. A document without a matrix or such expectations is returned unchanged.
     """
     items_with_texts = list(map(with_expected_texts, document.data["items"]))
     if any(map(operator.is_not, items_with_texts, document.data["items"])):
@@ -76,7 +76,7 @@ def _text(value: Any) -> Any:
     try:
         return expectation_text(value)
     except ValueError:
-        return value  # validation says what is wrong with it
+        return value  # validation reports the error
 
 
 def choices_of(data: Mapping[str, Any], item: Mapping[str, Any]) -> Choices:

@@ -1,4 +1,4 @@
-"""Put together what two people made of the same dataset: a three-way merge by item and field, without I/O."""
+"""Three-way merge of two versions of a dataset by item and field, without I/O."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Merge:
                 gone.append(conflict.path)
             else:
                 data = set_at(data, conflict.path, value)
-        for path in reversed(gone):  # from the end, for what follows in a list moves up
+        for path in reversed(gone):  # from the end, because later elements of a list move up
             data = remove_at(data, path)
         return data
 
@@ -127,7 +127,7 @@ def _at(entries: Sequence[Any], number: int | None) -> Any:
 
 
 def _is_deleted(item: Any, mine: list[Any], in_mine: int | None, theirs: list[Any], in_theirs: int | None) -> bool:
-    """Whether a side deleted an item that the other one deleted too or left as it was."""
+    """Whether one side deleted the item and the other deleted it too or did not change it."""
     if in_mine is None:
         return in_theirs is None or same_data(item, theirs[in_theirs])
     return in_theirs is None and same_data(item, mine[in_mine])
@@ -208,7 +208,7 @@ def _contents(items: Sequence[Any], without: Collection[int]) -> dict[int, Hasha
 
 
 def _paired_by_place(old: Sequence[Any], new: Sequence[Any], pairs: Mapping[int, int]) -> dict[int, int]:
-    """Pairs among the items that stand between the same two others: those that are most alike."""
+    """Pairs of items that are between the same two others: the most similar ones."""
     back = {number: place for place, number in pairs.items()}
     gaps = _by_gap(len(old), pairs, lambda number: number), _by_gap(len(new), back, back.__getitem__)
     found: dict[int, int] = {}

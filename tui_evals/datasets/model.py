@@ -1,6 +1,6 @@
-"""The eval document as types, and its JSON Schema, which `python -m tui_evals.datasets.model` writes.
+"""The eval document as types: Dataset, Item and Turn. There is no I/O, and no rule that needs more than one field.
 
-There are Dataset, Item and Turn. There is no I/O, and no rule that needs more than one field.
+`python -m tui_evals.datasets.model` writes its JSON Schema.
 """
 
 from __future__ import annotations

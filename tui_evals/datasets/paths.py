@@ -40,7 +40,7 @@ class Member:
     start: int
     end: int
     tail: int
-    """Where the comma or closing bracket after the value stands."""
+    """The position of the comma or closing bracket after the value."""
 
 
 class Layout:
@@ -104,7 +104,7 @@ class Layout:
         return position
 
     def line(self, path: Path) -> int:
-        """The line, counted from 1, on which the value at a path stands."""
+        """The line, counted from 1, of the value at a path."""
         return self.line_at(self.locate(path))
 
     def line_at(self, offset: int) -> int:
@@ -125,7 +125,7 @@ def rewrite_json(text: str, new: object) -> str:
 
 
 def pretty_json(value: object) -> str:
-    """A fresh JSON text in the house style: two spaces, text as it is, a newline at the end."""
+    """A new JSON text in the house style: two spaces, no escapes for Unicode, a newline at the end."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -229,7 +229,7 @@ class _Rewriter:
 
 
 def _align_elements(old: list[Any], new: list[Any]) -> list[tuple[range, range]]:
-    """Pairs of ranges of old and new elements: equal elements are paired, what lies between has changed."""
+    """Pairs of ranges of old and new elements: equal elements are paired, everything between has changed."""
     before, after = [json.dumps(value) for value in old], [json.dumps(value) for value in new]
     short = min(len(old), len(new))
     head = next((i for i in range(short) if before[i] != after[i]), short)

@@ -128,7 +128,7 @@ def github_text(document: Mapping[str, Any]) -> str:
     from ruamel.yaml import YAML
 
     writer = YAML()
-    writer.width = 2**30  # what is one line stays one line
+    writer.width = 2**30  # keeps one line on one line
     out = io.StringIO()
     writer.dump(_yaml_styled(document), out)
     return out.getvalue()

@@ -39,10 +39,10 @@ def override_evaluator(data: Data, unit_path: Path, key: str, options: Mapping[s
 
 
 def remove_evaluator(data: Data, where: Path, key: str) -> Data:
-    """Remove an evaluator that is written at `where`; an inherited one can only be replaced."""
+    """Remove an evaluator that is set at `where`; an inherited one can only be replaced."""
     own = _written_evaluators(data, where)
     if key not in own:
-        hint = "" if where == DEFAULTS else "; switch to replace to judge without what is inherited"
+        hint = "" if where == DEFAULTS else ". To judge without inherited evaluators, switch to replace"
         raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}{did_you_mean(key, own)}{hint}")
     rest = {name: options for name, options in own.items() if name != key}
     if rest or where == DEFAULTS or replaces_defaults(data, where):
@@ -67,7 +67,7 @@ def set_option(data: Data, where: Path, key: str, name: str, value: Any) -> Data
 
 
 def write_options(data: Data, where: Path, key: str, options: Mapping[str, Any]) -> Data:
-    """Write an evaluator with these options at a place, wherever they came from until now."""
+    """Set an evaluator with these options at `where`, even if it was inherited until now."""
     if where == DEFAULTS and get_at(data, DEFAULTS) is None:
         data = set_at(data, DEFAULTS, {name: dict(defaults) for name, defaults in SYSTEM_DEFAULTS.items()})
     return set_at(override_evaluator(data, where, key, options), (*_evaluators_path(where), key), dict(options))
@@ -98,7 +98,7 @@ def _written_evaluators(data: Data, where: Path) -> Data:
 
 
 def replaces_defaults(data: Data, path: Path) -> bool:
-    """Whether a unit is judged by its own evaluators alone."""
+    """Whether only its own evaluators judge a unit."""
     unit = unit_at(data, path)
     return "evaluators" in unit and unit.get("evaluators_mode") == "replace"
 
@@ -130,7 +130,7 @@ def insert_item(data: Data, position: int, item: Data) -> Data:
 
 
 def remove_items(data: Data, positions: Iterable[int]) -> Data:
-    """Remove items; at least one must be left."""
+    """Remove items, but not all of them."""
     items = items_of(data)
     removed = _check_positions(items, positions)
     if len(removed) == len(items):
@@ -219,7 +219,7 @@ def insert_turn(data: Data, item: int, index: int, turn: Data) -> Data:
 
 
 def remove_turn(data: Data, item: int, index: int) -> Data:
-    """Remove a turn of a conversation; at least one must be left."""
+    """Remove a turn of a conversation, but not the only one."""
     turns = _turns(data, item)
     _check_positions(turns, [index], "turn")
     if len(turns) == 1:
@@ -286,7 +286,7 @@ def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
 
 
 def _can_do_without_prompt(data: Data, path: Path, unit: Data) -> bool:
-    """Whether the dataset, the history or the turns of an item say what is asked."""
+    """Whether the dataset, the history or the turns of an item contain a question."""
     if len(path) != 2:
         return False
     return "turns" in unit or "messages" in unit or "messages" in data or "prompt_file" in data

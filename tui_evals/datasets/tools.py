@@ -1,4 +1,4 @@
-"""What is most likely wrong with tools and JSON Schemas: keys that are misspelt, types there are none of."""
+"""Likely mistakes in tools and JSON Schemas: misspelled keys and unknown types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def tool_problems(tool: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def result_problems(data: Mapping[str, Any]) -> Iterator[Problem]:
-    """The scripted results of a dataset that no tool of it is there for, as warnings: the model is told of none."""
+    """Warnings for scripted results of a dataset whose tool it does not define, so the model cannot call it."""
     if data.get("mcp") or data.get("tool_functions") or not isinstance(data.get("tools"), list):
         return
     names = {tool_name(tool) for tool in data["tools"]}
@@ -133,7 +133,7 @@ def _required_problems(properties: object, required: object, path: Path) -> Iter
 
 
 def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[Path, object]]:
-    """The schemas in a schema; `items` may be a list of them, as it was in older drafts."""
+    """The schemas inside a schema; `items` may be a list of schemas, as in older drafts."""
     for key, value in schema.items():
         if isinstance(value, dict) and key in _SCHEMAS_BY_NAME:
             yield from (((key, name), one) for name, one in value.items())
@@ -144,7 +144,7 @@ def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[Path, object]]:
 
 
 def _misspelt(node: Mapping[str, Any], known: Iterable[str], path: Path) -> Iterator[Problem]:
-    """Keys that are nearly one that could stand here; others may be the provider's own."""
+    """Keys that are similar to a known one; other unknown keys may be the provider's own."""
     free = [name for name in known if name not in node]
     for key in node:
         if key not in known and (hint := did_you_mean(key, free)):

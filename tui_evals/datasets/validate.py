@@ -1,4 +1,4 @@
-"""Every problem of a dataset at once: what is wrong for us, and what keeps it from being run by runevals."""
+"""Finds all problems of a dataset at once: errors for tui-evals, and reasons why runevals could not run it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ValidationReport:
 
     @property
     def portable(self) -> bool:
-        """Whether runevals would take the file as it is."""
+        """Whether runevals would accept the file unchanged."""
         return self.valid and not self.portability
 
     @property
@@ -101,7 +101,7 @@ _BeyondTypes = tuple[_Problems, _Problems, _Problems, _Problems, _Problems, _Pro
 """The shape, units, schemas, evaluators, refused and refused_evaluators of a check."""
 _STANDS_FOR_ALL = {"prompt": "an item"}
 _TEXT_FIELDS = frozenset(("prompt", "expected_response", "context", "response", "testId", "category", "name"))
-"""Fields of which nothing is checked beyond their types but which of them an item has."""
+"""Text fields of an item, checked only for their type and for which of them it has."""
 
 
 class Checker:
@@ -127,7 +127,7 @@ class Checker:
     def _validated(self, document: Document, catalogue: Catalogue, custom: frozenset[str]) -> ValidationReport:
         data = document.data
         if catalogue is PUBLIC:
-            catalogue = dict(catalogue)  # PUBLIC itself stands for what is asked about portability
+            catalogue = dict(catalogue)  # a copy, because PUBLIC itself means that portability is checked
         dataset, problems = parse_dataset(_without_items(data))
         checks: Sequence[_ItemCheck] = ()
         if not any(problem.path in ((), ("items",)) for problem in problems):
@@ -212,7 +212,7 @@ class Checker:
 
 
 def _without_items(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data with one item that stands for all of them, which are looked at one by one."""
+    """The data with one placeholder item, because the items are checked one by one."""
     return {**data, "items": [_STANDS_FOR_ALL]} if isinstance(data.get("items"), list) and data["items"] else data
 
 
@@ -220,7 +220,7 @@ def _parsed_item(item: Any) -> tuple[Item | None, tuple[Problem, ...]]:
     try:
         return Item.model_validate(item), ()
     except ValidationError as errors:
-        # As an item of a dataset, for what may stand at a place depends on how deep it is.
+        # With the path of an item in a dataset, because the allowed fields depend on the depth.
         placed = [{**error, "loc": ("items", 0, *error["loc"])} for error in errors.errors(include_url=False)]
         found = [problem_of(error, Dataset) for error in placed]  # type: ignore[arg-type]
         return None, tuple(replace(problem, path=problem.path[2:]) for problem in found)
@@ -241,7 +241,7 @@ def dataset_of(document: Document, catalogue: Catalogue, custom: Iterable[str] =
 
 @dataclass(frozen=True, slots=True)
 class CheckedDataset:
-    """The typed dataset of a valid document, and whether runevals would take the document as it is."""
+    """The typed dataset of a valid document, and whether runevals would accept the document unchanged."""
 
     dataset: Dataset
     portable: bool
@@ -303,7 +303,7 @@ def with_lines(problems: Iterable[Problem], document: Document) -> list[Problem]
 
 
 def parse_dataset(data: Mapping[str, Any]) -> tuple[Dataset | None, list[Problem]]:
-    """The dataset of a document, or what is wrong with its version, fields and types."""
+    """The dataset of a document, or the errors in its version, fields and types."""
     if problem := version_problem(data.get("schemaVersion")):
         return None, [problem]
     try:
@@ -313,7 +313,7 @@ def parse_dataset(data: Mapping[str, Any]) -> tuple[Dataset | None, list[Problem
 
 
 def document_of_data(data: dict[str, Any], file: FilePath = FilePath("dataset")) -> Document:
-    """A document that stands in no file, or that stands for a file whatever is in it now."""
+    """A document without a file, or with `file` as its name whatever that contains."""
     _, problems = parse_dataset(data)
     if problems:
         raise DatasetError(str(file), problems)
@@ -406,7 +406,7 @@ def _quoted(value: object) -> str:
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> frozenset[str]:
-    """The fields that are allowed at a path where an unknown one stands."""
+    """The fields that are allowed where `path` has an unknown one."""
     if model is not Dataset:
         return frozenset(model.model_fields)
     if len(path) >= 2 and path[-2] == "tool_results":
@@ -436,7 +436,7 @@ def _between_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
 
 
 def _repeated(names: Sequence[str | None]) -> dict[int, int]:
-    """The first item of the same testId, for each item that has the testId of an earlier one."""
+    """For each item with the testId of an earlier one, the position of the first item with that testId."""
     known = [name for name in names if name is not None]
     if len(set(known)) == len(known):
         return {}

@@ -192,7 +192,7 @@ def named_function(config: TargetConfig, root: Path, seal: Seal | None = None) -
 
 
 def given_function(function: Callable[..., Any], config: TargetConfig) -> Function:
-    """A function that is passed directly; a first parameter of another name gets the prompt. The caller owns its module."""
+    """A function passed directly; a first parameter of another name gets the prompt. The caller owns its module."""
     if inspect.isclass(function):
         code = _class_code(function, config.name)
     else:
