@@ -164,12 +164,12 @@ class ToolCorrectness(Evaluator):
 
 
 def tool_lines(evidence: Evidence) -> str:
-    """The tools there were, as a judge is told of them."""
+    """The available tools, as shown to a judge."""
     return "\n".join(map(_tool_line, evidence.tools))
 
 
 def _tool_line(tool: Any) -> str:
-    """A tool as a judge is told of it: its name, what it does and its parameters."""
+    """A tool as shown to a judge: its name, description and parameters."""
     function = tool.get("function", tool) if isinstance(tool, dict) else {}
     parameters = function.get("parameters") or function.get("input_schema")
     about = f" {strictjson.dumps(parameters)}" if parameters else ""
@@ -177,10 +177,10 @@ def _tool_line(tool: Any) -> str:
 
 
 class StepsWasted(Evaluator):
-    """Passes when no call of an agent was wasted, or at most so many as the threshold allows.
+    """Passes when at most `threshold` calls of an agent were wasted; none by default.
 
-    A judge says of each call whether it brought the agent nearer to what was asked; the score is how many did not.
-    Steps counts how often the model was asked, without a judge. Skipped where no tool was called.
+    A judge says of each call whether it brought the agent closer to its task; the score is how many did not. Steps
+    counts how often the model was asked, without a judge. Skipped if no tool was called.
     """
 
     name = "StepsWasted"

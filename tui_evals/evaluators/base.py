@@ -1,4 +1,4 @@
-"""The interface of evaluators: what is judged (Evidence), what judges it (Evaluator), the record (Score)."""
+"""The interface of evaluators: the input (Evidence), the evaluator (Evaluator) and its result (Score)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything an evaluator may look at; what is absent is None or empty."""
+    """Everything an evaluator can read; missing parts are None or empty."""
 
     prompt: str = ""
     response: str | None = None
@@ -61,13 +61,13 @@ class Evidence:
     turns: int | None = None
     """How often a simulated user spoke; None where none did."""
     user: Mapping[str, Any] | None = None
-    """How a simulated user ended the conversation: the `goal` as it stood then, and the last `message`."""
+    """How a simulated user ended the conversation: the state of the `goal`, and the last `message`."""
     transcript: Transcript = field(default_factory=Transcript)
-    """What was said and done until the answer, as far as it is more than the answer: reasoning, steps, retrieval."""
+    """The transcript up to the answer, if there is more than the answer: reasoning, steps, retrieval."""
     tools: tuple[Mapping[str, Any], ...] = ()
     """The definitions of the tools that the model could call."""
     chunks: tuple[str, ...] = ()
-    """The texts a search brought for the answer, best first, where the item holds them."""
+    """The texts that a search found for the answer, best first, if the item has them."""
     diagnostics: Mapping[str, Any] | None = None
     latency_ms: float | None = None
     first_token_ms: float | None = None
@@ -89,7 +89,7 @@ class Evidence:
 
     @property
     def chat(self) -> tuple[Mapping[str, Any], ...]:
-        """Everything the target was sent: the history, and then what is asked."""
+        """Everything that was sent to the target: the history, then the question."""
         asked = {"role": "user", "content": self.prompt}
         return (*self.history, *(self.request or ((asked,) if self.prompt else ())))
 
@@ -114,7 +114,7 @@ class Score:
     """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it, unless the
     scale of this very score is declared."""
     parts: Mapping[str, Score] = field(default_factory=dict)
-    """Several scores by name, each of which counts as one of its own; this one then neither passes nor fails."""
+    """Several scores by name, each of which counts on its own; this one then neither passes nor fails."""
 
 
 def verdict_score(passed: bool, reason: str, *, label: str | None = None, **details: object) -> Score:
@@ -125,7 +125,7 @@ def verdict_score(passed: bool, reason: str, *, label: str | None = None, **deta
 def measured_score(
     score: float, threshold: float | None, reason: str = "", *, label: str | None = None, **details: object
 ) -> Score:
-    """A number, passing from the threshold upwards; without a threshold it neither passes nor fails."""
+    """A score that passes from the threshold upwards; without a threshold it neither passes nor fails."""
     if not math.isfinite(score):
         return error_score("invalidEvaluatorResult", f"the score is {score}, which is not a number one can compare")
     result: Result | None = None
@@ -164,7 +164,7 @@ def verdict_at(evaluator: Evaluator, score: float, threshold: float | None) -> R
 
 
 class NoValueToJudge(Exception):
-    """There is no value to judge (invalid JSON, a path without a match): a fail that negate does not turn."""
+    """There is no value to judge (invalid JSON, a path without a match): a fail that negate does not invert."""
 
 
 class EmptyAnswer(Exception):
@@ -203,7 +203,7 @@ class Options(BaseModel):
 
 
 class ValueOptions(Options):
-    """For evaluators that compare a value of the answer."""
+    """Options of evaluators that compare a value of the answer."""
 
     json_path: str | None = Field(
         None,
@@ -213,7 +213,7 @@ class ValueOptions(Options):
 
 
 class ReferenceOptions(ValueOptions):
-    """For evaluators that compare with references, of which a dataset may name none on purpose."""
+    """Options of evaluators that compare with references; a dataset may leave them out on purpose."""
 
     no_reference: Literal["error", "fail"] = Field(
         "error", description="What an item without a reference comes to: an error, or a fail as in OpenAI Evals."
@@ -221,7 +221,7 @@ class ReferenceOptions(ValueOptions):
 
 
 class TextOptions(ValueOptions):
-    """For evaluators that compare text."""
+    """Options of evaluators that compare text."""
 
     ignore_case: bool = Field(
         False, validation_alias="ignoreCase", description="Compare without regard to upper and lower case."
@@ -229,13 +229,13 @@ class TextOptions(ValueOptions):
 
 
 class JudgedOptions(Options):
-    """For evaluators that ask a judge."""
+    """Options of evaluators that ask a judge."""
 
     judge: str | None = Field(None, description="The target that judges here, instead of the run's judge.")
 
 
 class ModelOptions(ValueOptions):
-    """For evaluators that compare texts by a model."""
+    """Options of evaluators that compare texts by a model."""
 
     model: str = Field(
         "microsoft/deberta-v3-base",
@@ -305,7 +305,7 @@ class Consulted:
 
 
 consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
-"""Of what is scored just now."""
+"""What the current score consulted."""
 
 
 def note_choices(choices: Sequence[Choice]) -> None:
@@ -339,20 +339,21 @@ class Evaluator:
     lowest: ClassVar[float] = 0.0
     """The score of the worst answer, where a judge gives the scores."""
     judges_withheld: ClassVar[bool] = False
-    """Whether it has a verdict on an answer of which a filter or a refusal left nothing, which is else an empty one."""
+    """Whether it judges answers that a filter or a refusal left empty; others see them as an empty text."""
     may_ask: ClassVar[bool] = False
     follows_from_reply: ClassVar[bool] = False
     """Whether one reply of the judge decides the verdict, so that a recorded reply tells it again."""
     compares: ClassVar[bool] = False
-    """Whether a score passes only because of where it lies next to the option `threshold`: then another threshold needs
-    no new question, and `rescore --what-if` tells the verdict."""
+    """Whether a score passes only because of its order to `threshold`. Then `rescore --what-if` can calculate other
+    thresholds.
+    """
     verdict_options: ClassVar[frozenset[str]] = frozenset()
     """Further options that change no question and no choice of the judge, so that `score_again` tells the verdict."""
     labelled: ClassVar[bool] = False
     """Whether the label of a reply decides its score on the option `scale`: then another value of a label needs no new
     question, and `rescore --what-if` tells the verdict."""
     embeds: ClassVar[bool] = False
-    """Whether what it asks is no judge's verdict, but vectors of a target of kind embedding."""
+    """Whether it asks for vectors of a target of kind embedding instead of a judge's verdict."""
     may_embed: ClassVar[bool] = False
     """Whether it may ask for vectors besides, where the run has such a target."""
     measure: ClassVar[Measure] = Measure()
@@ -428,7 +429,7 @@ class Evaluator:
 
     @classmethod
     def asked_with(cls) -> JudgeParameters:
-        """The parameters that its judge is sent in addition to the common ones; WrongParameter says what is none."""
+        """The parameters that its judge gets in addition to the common ones; WrongParameter names an invalid one."""
         return JudgeParameters()
 
     @classmethod
@@ -573,5 +574,5 @@ def response_values(evidence: Evidence, json_path: str | None) -> tuple[object, 
 
 
 def as_text(value: object) -> str:
-    """A JSON value as the text that is compared: strings as they are, the rest as compact JSON."""
+    """A JSON value as the text to compare: strings unchanged, other values as compact JSON."""
     return value if isinstance(value, str) else strictjson.dumps(value)

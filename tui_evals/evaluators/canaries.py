@@ -1,4 +1,4 @@
-"""Check a judge with answers whose verdict is known (canaries), some of which try to talk it round."""
+"""Checks a judge with answers whose verdict is known (canaries); some of them try to influence it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class CanaryReport:
 
     @property
     def by_evaluator(self) -> tuple[EvaluatorCanaries, ...]:
-        """The verdict per evaluator: a judge that is sound for one may not be for another."""
+        """The result for each evaluator: a judge that is reliable for one may not be for another."""
         return tuple(
             _of_evaluator(name, [row for row in self.rows if row.evaluator == name])
             for name in dict.fromkeys(row.evaluator for row in self.rows)

@@ -360,7 +360,7 @@ def _metric_question(prompt: Prompty, evidence: Evidence, judge: str | None) -> 
 
 
 def _metric_question_as_there(prompt: Prompty, evidence: Evidence, judge: str | None) -> Question:
-    """The question of a metric with the values as they are."""
+    """The question of a metric, with unfenced values."""
     return question_as_written(prompt, _metric_texts(prompt, evidence)[1], judge=judge)
 
 

@@ -90,9 +90,9 @@ class Expression(Evaluator):
     response, json (the answer, parsed), expected, references, prompt, context, history, variables, tool_calls (each
     with name and arguments), diagnostics, finish_reason, latency_ms, cost and tokens. Time and memory are bounded.
 
-    An answer that is not JSON fails where `json` is asked for, and so does one whose json, tool calls or diagnostics
-    lack what is asked for; `negate` does not turn that. Where a time, cost or count was not measured it is skipped.
-    Whatever is neither true nor false is an error.
+    An answer fails if the expression reads `json` and it is not JSON, or reads a field that its json, tool calls or
+    diagnostics do not have; `negate` does not invert that. Skipped if a time, cost or count was not measured. A result
+    that is neither true nor false is an error.
     """
 
     name = "Expression"
@@ -237,10 +237,10 @@ class LeftOutOptions(Options):
 
 
 class LeftOut(Evaluator):
-    """Measures nothing: it holds the place of an assertion of another tool that no evaluator here stands for.
+    """A placeholder for an assertion of another tool that has no equivalent here; it measures nothing.
 
     It is always skipped, and every answer it would judge is incomplete: `--fail-on-incomplete` refuses such a run, the
-    filter `incomplete` finds the answers, and `validate` counts the items. Remove it, or put an evaluator in its place.
+    filter `incomplete` finds the answers, and `validate` counts the items. Remove it, or replace it by an evaluator.
     """
 
     name = "LeftOut"

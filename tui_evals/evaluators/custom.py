@@ -1,19 +1,20 @@
 """Custom evaluators: `custom-evaluators/<name>/<name>.py`, and `<name>.prompty` next to it for those that ask a judge.
 
-The file defines a function `score`, which is given by name what it asks for (`custom_source.ARGUMENTS`; an option of
-the dataset comes by its own name) and returns True or False, a number, either with a reason, or `{"score": ...,
-"reason": ...}`. Or it defines a class: the first with `__call__` is made with the keywords `threshold` and `options`,
-and called with `prompt`, `response`, `expected_response` and `context` (what is absent is an empty string); it returns
-`{"score": ..., "reason": ...}` or `{"error": ...}`. One with a `.prompty` is also given `model_config`, through which
-it reaches its judge and no key: `model_config.ask(messages, temperature=0.7)` returns the reply to chat messages (or
-one text) with such parameters, each time it is asked another sample,
-`model_config.ask_prompty(**values)` the reply to its `.prompty`, parsed where that asks for JSON; where the prompt
-names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code gives no such value, the
-evidence is put there, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged.
-The code runs on a copy of its folder, in a process of its own, once it is trusted.
+The file defines a function `score`. It gets the arguments that its parameters name (`custom_source.ARGUMENTS`, and
+options of the dataset by their names). It returns True or False, a number, either of them with a reason, or
+`{"score": ..., "reason": ...}`. Or the file defines a class: the first one with `__call__` is created with `threshold`
+and `options`, and called with `prompt`, `response`, `expected_response` and `context`, where missing values are empty
+strings. It returns `{"score": ..., "reason": ...}` or `{"error": ...}`.
 
-Or it is `custom-evaluators/<name>/<name>.js`, which exports a function of the answer and its context. That one is
-written as for promptfoo, and `javascript_engine.py` runs it.
+With a `.prompty`, the code also gets `model_config`, which reaches the judge without its key.
+`model_config.ask(messages, temperature=0.7)` returns a reply to chat messages or one text; each call is a new sample.
+`model_config.ask_prompty(**values)` returns the reply to the `.prompty`, parsed if that asks for JSON. If the prompt
+names `steps`, `chunks`, `diagnostics`, `group` or `evidence` (all of them) and the code passes no such value, the
+evidence is inserted, fenced. `promptflow`'s `load_flow` does the same, so evaluators written for it run unchanged. The
+code runs on a copy of its folder, in a process of its own, once it is trusted.
+
+Or the evaluator is `custom-evaluators/<name>/<name>.js`, which exports a function of the answer and its context, as for
+promptfoo. `javascript_engine.py` runs it.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def name_problem(name: str, builtin: Iterable[str]) -> str | None:
 
 
 def read_evaluator_files(name: str, folder: Path) -> dict[str, bytes]:
-    """The files of a custom evaluator, trusted or not; CannotJudge says why there are none."""
+    """The files of a custom evaluator, trusted or not; CannotJudge says why they cannot be read."""
     missing = f"Custom evaluator '{name}' is missing required file '{name}.py'"
     if not any((folder / f"{name}{ending}").is_file() for ending in (".py", SCRIPT)):
         raise CannotJudge("evaluatorLoadError", missing)
@@ -147,7 +148,7 @@ def main_file(name: str, folder: Path) -> str:
 
 
 def load_trusted_files(name: str, folder: Path, trust: Trust) -> dict[str, bytes]:
-    """The trusted files of a custom evaluator, exactly those that will run; CannotJudge says why there are none."""
+    """The trusted files of a custom evaluator, exactly those that will run; CannotJudge says why they cannot."""
     files = read_evaluator_files(name, folder)
     try:
         trusted = trust.accepts(folder, files)
@@ -350,7 +351,7 @@ class JavaScriptFile(CustomEvaluator):
 
     @classmethod
     def code_problem(cls) -> str | None:
-        """Its file is missing; what is wrong in it the engine says."""
+        """The file is missing; the engine reports errors in it."""
         file = f"{cls.name}{SCRIPT}"
         return None if (cls.folder / file).is_file() else f"{FOLDER}/{cls.name}/{file} is missing"
 
@@ -492,7 +493,7 @@ def _is_message(message: object) -> bool:
 
 
 def _number(score: object) -> float | None:
-    """A score as a number one can compare, None for what is none."""
+    """A score as a finite number, or None."""
     number = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= 1e300
     return float(score) if number else None  # type: ignore[arg-type]
 

@@ -24,7 +24,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @lru_cache(maxsize=256)
 def source_fault(source: bytes, *, judged: bool) -> Fault | None:
-    """The line and the sentence of what is wrong with the source of a custom evaluator; None where nothing is seen."""
+    """The line and message of an error in the source of a custom evaluator; None if none is found."""
     try:
         tree = ast.parse(source)
     except SyntaxError as problem:
@@ -94,7 +94,7 @@ def _method(kind: ast.ClassDef, name: str) -> _Function | None:
 
 
 def _function_fault(function: _Function, judged: bool) -> Fault | None:
-    """A parameter that has no default and stands for nothing that is known; the others are options."""
+    """The error of a parameter that has no default and no known name; parameters with a default are options."""
     if function.decorator_list:
         return None
     known = (*ARGUMENTS, *([_JUDGE] if judged else ()))

@@ -53,7 +53,7 @@ REPLY_TOKENS = 150
 
 
 class GradedOptions(JudgedOptions):
-    """For evaluators whose judge replies with one word."""
+    """Options of evaluators whose judge replies with one word."""
 
     invalid: Literal["exclude", "lowest"] = Field(
         "exclude",
@@ -89,9 +89,9 @@ _MISSING = (
 
 @cache
 def original_prompt(name: str) -> tuple[tuple[str, str], ...]:
-    """The role and the template of each message of a prompt in the installed arthur-bench, none of which is imported.
+    """The role and template of each message of a prompt in the installed arthur-bench, which is not imported.
 
-    Misconfigured where it is missing, or is not the file that its release 0.3 has.
+    Raises Misconfigured if it is missing or differs from its release 0.3.
     """
     package = find_spec("arthur_bench")
     places = () if package is None else tuple(package.submodule_search_locations or ())
@@ -117,7 +117,7 @@ def original_prompt(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def original_question(name: str, texts: Mapping[str, str], judge: str | None) -> Question:
-    """The question that Arthur Bench asks, with the texts as they are."""
+    """The question of Arthur Bench, with unfenced texts."""
     check_shown_size(texts.values())
     try:
         messages = [{"role": role, "content": text.format_map(texts)} for role, text in original_prompt(name)]
@@ -190,7 +190,7 @@ class SummaryQualityOptions(GradedOptions):
         description="How many tokens the judge can read; a longer text is cut at its end, and the record says so.",
     )
     threshold: float = Field(
-        0.5, ge=0, le=1, description="0.5 passes what is as good as the reference, 1 only what is better."
+        0.5, ge=0, le=1, description="0.5 passes answers as good as the reference, 1 only better ones."
     )
 
 

@@ -194,7 +194,7 @@ def quoted_choices(choices: Sequence[str], word: str = "or") -> str:
 
 
 def answer_instruction(choices: Sequence[str], eval_type: EvalType = "cot_classify") -> str:
-    """How a grader is told in what form to answer."""
+    """The instruction that tells a grader the form of its reply."""
     word = "または" if eval_type == "cot_classify_jp" else "or"
     return _INSTRUCTIONS[eval_type].replace("{choices}", quoted_choices(choices, word))
 

@@ -154,7 +154,7 @@ class InspectIncludes(Evaluator):
 class PatternOptions(IncludesOptions):
     """Options of pattern."""
 
-    pattern: str = Field(description="A regular expression whose groups extract what is compared.")
+    pattern: str = Field(description="A regular expression whose groups extract the text to compare.")
     match_all: bool = Field(False, description="Every group has to be one of the references, not one of them alone.")
 
     @model_validator(mode="after")
@@ -217,7 +217,7 @@ class InspectChoice(Evaluator):
     """Passes when the last `ANSWER: X` of the answer names exactly the right choices.
 
     The references are letters, all of which have to be chosen: `B`, or `A,C`. A reference that is the text of a choice
-    stands for its letter.
+    means its letter.
     """
 
     name = "choice"
@@ -267,7 +267,7 @@ class InspectExact(Evaluator):
     """Passes when the answer equals any reference once both are normalised.
 
     Normalising folds case, reads numbers as numbers, drops punctuation and the words a, an, the, and splits words at
-    spaces and hyphens. A reference of which nothing is left never matches.
+    spaces and hyphens. A reference that is empty after that never matches.
     """
 
     name = "exact"

@@ -79,7 +79,7 @@ class TransformedOptions(JudgedOptions):
     """Options of Transformed."""
 
     transform: str | list[str] = Field(
-        description="JavaScript that makes of the answer what is judged; of several one after another."
+        description="JavaScript that transforms the answer before it is judged; several run in order."
     )
     evaluator: dict[str, dict[str, Any]] = Field(
         min_length=1, max_length=1, description="What judges it: one evaluator with its options."
@@ -99,7 +99,7 @@ class TransformedOptions(JudgedOptions):
             where = ".".join((kind.name, *map(str, first["loc"])))
             raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
         if one.scope == "group":
-            raise ValueError(f"{kind.name} cannot judge what is transformed: it judges several answers together")
+            raise ValueError(f"{kind.name} cannot judge transformed answers: it judges several answers together")
         return self
 
 
@@ -114,7 +114,7 @@ def _inner(evaluator: Mapping[str, Mapping[str, Any]]) -> tuple[type[Evaluator],
         raise ValueError(f"{name!r} is no evaluator that can judge here{did_you_mean(str(name), built_in())}")
     if kind is Transformed or kind.embeds:
         what = "transforms by itself" if kind is Transformed else "compares embeddings"
-        raise ValueError(f"{name!r} cannot judge what is transformed: it {what}")
+        raise ValueError(f"{name!r} cannot judge transformed answers: it {what}")
     if given.get("judge"):
         raise ValueError(f"{name!r} names a judge of its own; here the judge is the option judge of Transformed")
     return kind, {option: value for option, value in given.items() if option != "type"}

@@ -168,7 +168,7 @@ class _Engine:
 
     def run(self, job: Mapping[str, object], seconds: float) -> Mapping[str, Any]:
         """The outcome of a job; after one that had to be stopped the process is another one."""
-        wall = 4 * seconds + 5  # the engine counts its own time, of which a busy machine gives it a part
+        wall = 4 * seconds + 5  # the engine counts only its own time, which is less than real time on a busy machine
         message = {"job": job, "seconds": seconds, "memory": MEMORY, "wall": wall}
         reply = self._exchange(message, wall)
         if reply is None:  # it may have ended because it was idle
@@ -293,7 +293,7 @@ class ScriptOptions(Options):
 
     transform: str | list[str] = Field(
         default_factory=list,
-        description="Code that makes of the answer what is handed to the code that judges; several run in order.",
+        description="Code that transforms the answer before the code that judges gets it; several run in order.",
     )
     threshold: float | None = Field(
         None, description="The number from which an answer passes; without one every number above 0 passes."

@@ -142,7 +142,7 @@ def reference_text(evidence: Evidence) -> str:
 
 
 def evidence_for_prompt(evidence: Evidence, given: Collection[str]) -> tuple[Parts, dict[str, str]]:
-    """The parts for a prompt of a user, without those whose name has another value; and what stands for absent ones."""
+    """The parts for a prompt of a user, without those in `given`, and a placeholder for each missing part."""
     parts = {name: pieces for name, pieces in shown_parts(evidence).items() if name not in given}
     return parts, {name: "(none given)" for name in EVIDENCE if name not in given and name not in parts}
 
@@ -343,7 +343,7 @@ def judge_question(
 def question_as_written(
     prompt: Prompty, texts: Mapping[str, str], *, judge: str | None = None, asked_with: JudgeParameters | None = None
 ) -> Question:
-    """A judge prompt to the letter of its file: nothing is fenced or explained, and what is absent is empty."""
+    """A judge prompt exactly as its file says: nothing is fenced or explained, and missing values are empty."""
     check_shown_size(texts.values())
     asked_with = asked_with or parameters_of(prompt.front)
     messages = render_messages(prompt, {**dict.fromkeys(_named_in(prompt.body), ""), **texts})
@@ -518,7 +518,7 @@ def reply_text(said: str) -> str:
 def verdict_object(
     text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
 ) -> dict[str, Any] | None:
-    """The last JSON object with a valid verdict under the key, None where there is no object."""
+    """The last JSON object with a valid verdict under `key`; None without any object."""
     found = verdict_and_source(text, key, valid, judged)
     return None if found is None else found[0]
 
@@ -526,10 +526,10 @@ def verdict_object(
 def verdict_and_source(
     text: str, key: str, valid: Callable[[object], bool], judged: Collection[str] = ()
 ) -> tuple[dict[str, Any], str] | None:
-    """The last JSON object with a valid verdict under the key, and its text; None where there is no object.
+    """The last JSON object with a valid verdict under `key`, and its text; None without any object.
 
-    A second verdict that differs makes the reply unreadable, and so does one that is in a text that was judged:
-    each may be a quotation.
+    A second, different verdict makes the reply unreadable, and so does one that a judged text contains: each may be a
+    quotation.
     """
     objects = list(_json_objects(text))
     verdicts = [(value, source) for value, source in objects if valid(value.get(key))]
@@ -601,7 +601,7 @@ def refuse_quotation(verdict: str, judged: Collection[str]) -> None:
 
 
 def _refuse_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object whose keys differ: of two alike, one may come from a quotation that ended its string early."""
+    """An object without repeated keys: a repeated one may come from a quotation that ended its string early."""
     unique = dict(pairs)
     if len(unique) != len(pairs):
         raise ValueError("a key appears twice")

@@ -104,9 +104,9 @@ class PaceOptions(Options):
 
 
 class TokensPerSecond(Evaluator):
-    """Passes when the answer came with at least so many tokens per second, over the whole call.
+    """Passes when the answer came with at least `threshold` tokens per second, over the whole call.
 
-    Skipped where the target reported no count of tokens, or no time was measured.
+    Skipped if the target reported no tokens, or no time was measured.
     """
 
     name = "TokensPerSecond"

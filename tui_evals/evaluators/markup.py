@@ -31,7 +31,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.project_files import RefusedFile, read_text
 
 _MOST = 10_000_000
-_MOST_SQL = 200_000  # of which the parser makes objects for a second
+_MOST_SQL = 200_000  # the parser takes a second for these
 """Characters of an answer that are read."""
 _FENCE = re.compile(r"```[ \t]*(?:sql|SQL)?[ \t]*\r?\n?(.*?)```", re.DOTALL)
 
@@ -72,7 +72,7 @@ class _Element:
 
 
 class _Malformed(Exception):
-    """The text is no XML; the message says why."""
+    """The text is not XML; the message says why."""
 
 
 def _whole_tree(text: str) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def _has(value: Any, path: list[str]) -> bool:
 class Xml(Evaluator):
     """Passes when the answer is well-formed XML, with `anywhere` when it holds balanced elements.
 
-    A document type may be named and may declare nothing. `elements` names what must be in it. With `anywhere` an
-    element counts once it is closed, and what is around it is not read.
+    A document type can be named, but must not declare anything. `elements` names required elements. With `anywhere` an
+    element counts once it is closed, and the text around elements is not read.
     """
 
     name = "Xml"
@@ -244,7 +244,7 @@ _MOST_LOOKED_AT = 5_000_000
 
 
 def _is_tangled(text: str) -> bool:
-    """Whether so many tags begin before one ends that to look for each end would take forever."""
+    """Whether so many tags begin before one ends that searching for each end would take too long."""
     looked_at = 0
     for begin, end in _ENDINGS:
         for part in text.split(end):
@@ -374,7 +374,7 @@ class Sql(Evaluator):
         return None if is_installed("sqlglot") else "it needs the library sqlglot: pip install 'tui-evals[sql]'"
 
     def score(self, evidence: Evidence) -> Score:
-        """Parse it, then compare what it uses with what is allowed."""
+        """Parse the answer, then compare what it uses with the allowed statements and tables."""
         library, text = import_module("sqlglot"), evidence.response or ""
         if self.options.anywhere and (block := _FENCE.search(text)):
             text = block[1]
@@ -430,7 +430,7 @@ class PythonUnitTestsOptions(Options):
 
     test: str | None = Field(None, description="The test of this item: Python that raises when the answer is wrong.")
     unit_tests: str | list[str] | None = Field(
-        None, description="One test, or several of which the item's variable `unit_test` picks one."
+        None, description="One test, or several; the item's variable `unit_test` selects one."
     )
     unit_test_dir: str | None = Field(
         None, description="A folder of tests inside the project, sorted by file name, picked from in the same way."
@@ -505,7 +505,7 @@ class PythonUnitTests(Evaluator):
         return verdict_score(False, f"{failure}: {str(outcome.get('why') or outcome.get('raised'))[:200]}", **details)
 
     def _test(self, evidence: Evidence) -> str:
-        """The test of this item, wherever it is written."""
+        """The test of this item, from the option that has it."""
         options, selector = self.options, evidence.variables.get("unit_test")
         if options.test is not None:
             return str(options.test)
@@ -555,7 +555,7 @@ def _pick_test(tests: dict[str, str], selector: object) -> str:
 
 
 def strip_code_fence(text: str) -> str:
-    """A text without the Markdown code fence around the whole of it, if there is one."""
+    """A text without a Markdown code fence around all of it."""
     lines = text.strip().split("\n")
     fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```"
     return "\n".join(lines[1:-1]) if fenced else text

@@ -213,10 +213,10 @@ def effective_spec(options: ModelGradedOptions) -> Spec:
             raise SpecError("ModelGraded needs a spec (a shipped name or a YAML file), or prompt and choice_strings")
         return Spec(name="inline", **overrides)
     spec = load_spec(options.spec)
-    if options.prompt is not None:  # the instruction the spec's author wrote stood in the prompt that is replaced
+    if options.prompt is not None:  # the spec's instruction was in the replaced prompt
         overrides |= {"eval_type": None, "default_eval_type": spec.eval_type or spec.default_eval_type}
     if overrides.keys() & {"choice_strings", "choice_scores"}:
-        overrides["passing"] = None  # the spec's passing choices may mean something else now, or be gone
+        overrides["passing"] = None  # the spec's passing choices may mean something else now, or be missing
     return replace(spec, **overrides)
 
 

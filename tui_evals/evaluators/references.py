@@ -202,7 +202,7 @@ def normalize(text: str, *, compat: bool = False) -> str:
 
 
 def overlap_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
-    """F1 of two lists of tokens, each token counted as often as it is in both; 0 when they share none."""
+    """F1 of two lists of tokens, each counted as often as it is in both; 0 without a shared one."""
     reference_counts = Counter(reference)
     shared = sum((reference_counts & Counter(filter(reference_counts.__contains__, answer))).values())
     return 2 * shared / (len(answer) + len(reference)) if shared else 0.0
@@ -306,8 +306,8 @@ class PartialMatchOptions(CaseOptions):
 class PartialMatch(Evaluator):
     """Passes when the words of the answer and of a reference overlap enough: token F1 of at least 0.5.
 
-    A token is a run of letters, digits and underscores; each counts as often as it is in both. Two texts without
-    any token score 1. With several references the best one counts.
+    A token is a run of letters, digits and underscores; each counts as often as it is in both. Two texts without any
+    token score 1. With several references the best one counts.
     """
 
     name = "PartialMatch"

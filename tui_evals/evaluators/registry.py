@@ -56,7 +56,7 @@ class Registry:
     own: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     root: Path | None = None
-    """The project, from which on metrics of installed libraries are found; without one there are none of these."""
+    """The project folder, from which metrics of installed libraries are found; None disables them."""
 
     def find(self, name: str) -> type[Evaluator]:
         """The evaluator of a name or alias, or the metric of a library."""
@@ -68,7 +68,7 @@ class Registry:
         return self.by_name[name]
 
     def build(self, name: str, options: Mapping[str, Any], ask: Ask | None = None) -> Evaluator:
-        """An evaluator with checked options and, for one that asks, a judge."""
+        """An evaluator with checked options, and with a judge if it asks one."""
         kind = self.find(name)
         return kind(kind.Options.model_validate(dict(options)), ask)
 

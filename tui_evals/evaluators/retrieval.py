@@ -69,7 +69,7 @@ class RetrievalResultOptions(JudgedOptions):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A retrieved document: its rank, where it is, and the texts taken from it, as they are and folded."""
+    """A retrieved document: its rank, its address, and the texts taken from it, both original and case-folded."""
 
     rank: int
     url: str | None
@@ -170,7 +170,7 @@ class Finding:
 
     @property
     def entry(self) -> dict[str, object]:
-        """The finding as the record lists it; what is not known is left out."""
+        """The finding as the record lists it, without unknown values."""
         entry = {
             "extractMatch": self.claim,
             "matchedHitUrl": self.hit and self.hit.url,
@@ -298,7 +298,7 @@ _EXAMPLE_CHUNKS = ("Books are lent for four weeks.", "The library was built in 1
 
 
 class ChunksOptions(ShareOptions):
-    """For evaluators of what was retrieved."""
+    """Options of evaluators of retrieved texts."""
 
     path: Text | None = Field(
         None, description="Where the diagnostics hold the chunks, as a JSON path such as $.search.hits[*].text."
@@ -322,7 +322,7 @@ def _retrieved(evaluator: Evaluator, evidence: Evidence) -> tuple[Piece, ...]:
 
 
 def average_precision(useful: list[bool]) -> float:
-    """How far what is useful comes before what is not: the mean of the precision at the place of each useful one."""
+    """The mean of the precision at the rank of each useful chunk: how far useful ones come first."""
     places = [place for place, good in enumerate(useful, 1) if good]
     return sum(number / place for number, place in enumerate(places, 1)) / len(places) if places else 0.0
 

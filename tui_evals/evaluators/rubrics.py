@@ -122,7 +122,7 @@ RUBRICS = ("strict", "m365")
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What a judge gave, as it is on the scale, and why; None where the criteria do not apply."""
+    """The score of a judge on its scale, and the reason; None if the criteria do not apply."""
 
     score: Any
     reason: str
@@ -158,7 +158,7 @@ _ANY_RATING = replace(RATING, whole=False)
 
 
 class RatingOptions(JudgedOptions):
-    """For evaluators that rate from 1 to 5."""
+    """Options of evaluators that rate from 1 to 5."""
 
     threshold: float = Field(3.0, ge=1, le=5, description="The lowest rating, from 1 to 5, that passes.")
     examples: list[Example] | None = Field(
@@ -198,7 +198,7 @@ class _LevelsOptions(JudgedOptions):
 
 
 class LevelledOptions(RatingOptions, _LevelsOptions):
-    """For evaluators that rate by levels which another tool has under the same name; the threshold comes first."""
+    """Options of evaluators that rate by levels that another tool has under the same name."""
 
 
 class RubricOptions(ScaledOptions, RatingOptions):
@@ -424,11 +424,11 @@ class Coherence(RatedEvaluator):
 
 
 class Groundedness(RatedEvaluator):
-    """Passes when what the answer claims is supported by the context.
+    """Passes when the claims of the answer are supported by the context.
 
-    A judge rates from 1 (unsupported) over 3 (partly supported) to 5 (every claim is supported); by the rubric m365 3
-    says nothing that needs a source, and what is not supported is 2. The sources are the item's `context`, the chunks
-    that were retrieved and what tools gave; without any, its expected response.
+    A judge rates from 1 (unsupported) over 3 (partly supported) to 5 (every claim is supported). With the rubric m365,
+    3 means that nothing needs a source, and 2 that a claim is not supported. The sources are the item's `context`, the
+    retrieved chunks and the results of tools; without any, its expected response.
     """
 
     name = "Groundedness"

@@ -73,7 +73,7 @@ def launcher(folder: Path, *, approved: bool) -> Sequence[str]:
 
 
 def hide_this_process() -> None:
-    """Keep the keys of this process from other processes of the same user, while code is allowed to run."""
+    """Hide the keys of this process from other processes of the same user, while it may run code."""
     from .child import lockdown
 
     lockdown.hide_from_others()

@@ -235,7 +235,7 @@ _MACHINE = (
     r"(?:(?:ai|artificial intelligence|llm|chatbot)(?: language)?(?: (?:model|assistant|system|program|chatbot|bot))?"
     r"|(?:large )?language model|(?:virtual|digital|computer) (?:assistant|program)|machine learning model)"
 )
-_NAME_ENDS = (  # so that an "AI researcher" is no machine
+_NAME_ENDS = (  # so that an "AI researcher" is not a machine
     r"(?:[^\w -]| ?$| -| (?:it|and|or|that|which|who|here|so|with|without|developed|trained|created|made|by)\b)"
 )
 _MIND = r"(?:opinions?|emotions?|feelings?|beliefs?|views?|preferences?|experiences?|desires?|consciousness)"
@@ -353,7 +353,7 @@ class HedgingLanguage(Evaluator):
         return missing_library(self.options.model) if self.options.method == "bertscore" else None
 
     async def score(self, evidence: Evidence) -> Score:
-        """How much the answer hedges, by the method chosen or at hand."""
+        """How much the answer hedges, by the chosen method, or by the one that is installed."""
         text = answer_text(evidence, self.options.json_path)
         method = self.options.method
         if method == "lexical" or (method == "auto" and not find_spec("bert_score")):

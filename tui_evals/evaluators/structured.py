@@ -112,7 +112,7 @@ def _unique_items(_: Any, value: bool, instance: object, __: object) -> Iterator
 
 
 def _hashable(value: object) -> object:
-    """A hashable stand-in, equal exactly for equal JSON values."""
+    """A hashable value that is equal exactly for equal JSON values."""
     _spend(1)
     if isinstance(value, dict):
         return frozenset((name, _hashable(part)) for name, part in value.items())

@@ -50,7 +50,7 @@ class Reading:
 
     @property
     def syllables_per_word(self) -> float:
-        """The average length of a word, rounded to one decimal; 0 where there is no word."""
+        """The average syllables of a word, rounded to one decimal; 0 without words."""
         return _rounded(self.syllables / self.words, 1) if self.words else 0.0
 
     @property

@@ -105,7 +105,7 @@ class Equals(Evaluator):
     example: ClassVar = {"options": {"value": "42"}, "response": "42"}
 
     def score(self, evidence: Evidence) -> Score:
-        """Compare the whole text, then what it stands for where a path chose it."""
+        """Compare the whole text, then the value if a path selected it."""
         fold = self.options.fold
         targets = target_texts(evidence, self.options.value_list, "value")
         values = response_values(evidence, self.options.json_path)

@@ -141,9 +141,7 @@ class ToolCallSelection(Evaluator):
             return measured_score(0.0, 1.0, f"not selected: {quoted_list(_dotted_names(missing))}", **details)
         uncertain_additional = any(name not in expected for name in uncertain)
         if missing or (uncertain_additional and not self.options.allow_additional_calls):
-            raise _indeterminate(
-                f"what is not certain could change the verdict: {quoted_list(_dotted_names(uncertain))}"
-            )
+            raise _indeterminate(f"uncertain calls could change the verdict: {quoted_list(_dotted_names(uncertain))}")
         return measured_score(1.0, 1.0, "every expected function was selected", **details)
 
 

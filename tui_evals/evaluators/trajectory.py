@@ -314,7 +314,7 @@ class UserGoal(Evaluator):
 
 
 _LEAST = 3
-"""Characters of a value from which on it is told from others by standing in an answer."""
+"""The length from which a value can be recognized in an answer."""
 
 
 class CallCountOptions(Options):
@@ -560,7 +560,7 @@ class _Retrieved(Evaluator):
     Options = RetrievalOptions
 
     def found(self, evidence: Evidence) -> tuple[Sequence[Document], Sequence[str]]:
-        """What was retrieved, as far as it counts, and what is relevant; Misconfigured if neither is given."""
+        """The retrieved documents that count, and the relevant ones; raises Misconfigured without relevant ones."""
         relevant = self.options.relevant
         if relevant is None:
             written = evidence.variables.get("relevant")
@@ -610,7 +610,7 @@ class RetrievalPrecision(_Retrieved):
 
 
 class RetrievalRecall(_Retrieved):
-    """Passes when what is relevant was retrieved; the score is the share of relevant documents that were.
+    """Passes when the relevant documents were retrieved; the score is the share of them that were.
 
     ContextRecall asks a judge instead, and needs no list of documents.
     """

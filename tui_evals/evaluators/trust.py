@@ -31,7 +31,7 @@ class TrustedCode:
 
 
 def trust_unit(path: str | Path) -> Path:
-    """The file or folder that is trusted as a whole; `x/x.py` and `x/x.js` stand for the folder `x`."""
+    """The file or folder that is trusted as a whole; `x/x.py` and `x/x.js` mean the folder `x`."""
     resolved = Path(path).resolve()
     return resolved.parent if resolved.suffix in (".py", ".js") and resolved.stem == resolved.parent.name else resolved
 
@@ -82,14 +82,14 @@ class Trust:
         return self.accepts(path, code_files(path))
 
     def accepts(self, path: str | Path, files: Mapping[str, bytes]) -> bool:
-        """Whether files that were already read are trusted, so that what is checked is what runs."""
+        """Whether these files are trusted; they were read before, so that the checked content is what runs."""
         if self._always:
             return True
         digest = code_digest(files)
         return digest in self._digests or self._read().get(str(trust_unit(path))) == digest
 
     def knows_digest(self, digest: str) -> bool:
-        """Whether code of this digest was agreed to, wherever it lay."""
+        """Whether code with this digest was approved, at any path."""
         return self._always or digest in self._digests or digest in self._read().values()
 
     def trust(self, path: str | Path) -> None:

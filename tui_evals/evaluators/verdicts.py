@@ -36,7 +36,7 @@ _AROUND = " \t\r\n*_#>.`\"'"
 
 
 class WrongScale(ValueError):
-    """What is declared is no scale; the message says what one looks like."""
+    """The declared scale is invalid; the message shows valid ones."""
 
 
 class OffScale(ValueError):
@@ -50,7 +50,7 @@ class Scale:
     lowest: float
     highest: float
     whole: bool = False
-    """Whether nothing lies between whole numbers."""
+    """Whether only whole numbers are scores."""
     labels: Mapping[str, float | None] = field(default_factory=dict)
     """The values of labels, where it has some; one without a value says that there is nothing to judge."""
 
@@ -147,7 +147,7 @@ def parse_scale(declared: object) -> Scale:
         if len(values) == len(given) and len(set(values)) > 1 and len(distinct) == len(labels):
             return Scale(min(values), max(values), labels=labels)
     raise WrongScale(
-        "a scale is [lowest, highest], such as [0, 1], or yes/no, or labels of which two at least differ in value, "
+        "a scale is [lowest, highest], such as [0, 1], or yes/no, or labels with at least two different values, "
         "such as {good: 1, fair: 0.5, bad: 0}; a label whose value is null skips"
     )
 
@@ -174,7 +174,7 @@ _FORMS = WithJsonSchema({"anyOf": [{"type": "array"}, {"const": YES_NO}, {"type"
 
 
 class ScaledOptions(Options):
-    """For evaluators whose scale can be declared."""
+    """Options of evaluators whose scale can be declared."""
 
     scale: Annotated[Any, AfterValidator(_checked), _FORMS] = Field(
         None,
@@ -213,7 +213,7 @@ _NAMED = re.compile(r"(?:final |overall )?(?:score|rating|verdict)[ *_]{0,4}[:=]
 
 
 def read_on_scale(reply: str, scale: Scale, judged: Collection[str] = ()) -> tuple[Any, str]:
-    """The score in a judge's reply, as it is said there, and the reason; a reply beyond the scale is none."""
+    """The score in a judge's reply, in its own words, and the reason; UnreadableReply if it is not on the scale."""
     try:
         text = reply_text(reply)
         verdict = verdict_object(text, "score", lambda value: value is not None, judged) if "{" in text else None
@@ -228,7 +228,7 @@ def read_on_scale(reply: str, scale: Scale, judged: Collection[str] = ()) -> tup
 
 
 def _score_in_words(text: str, scale: Scale, judged: Collection[str]) -> str:
-    """The score of a reply without JSON: the whole of it, or what its first or last line gives."""
+    """The score of a reply without JSON: the whole reply, or its first or last line."""
     lines = [line.strip(_AROUND) for line in text.splitlines() if line.strip(_AROUND)]
     said: dict[object, str] = {}
     for line in dict.fromkeys([*lines[:1], *lines[-1:]]):
@@ -257,7 +257,7 @@ Entries = list[dict[str, Any]]
 
 
 class ShareOptions(JudgedOptions):
-    """For evaluators whose score is a share."""
+    """Options of evaluators whose score is a share."""
 
     threshold: float = Field(0.7, ge=0, le=1, description="The share from which it passes.")
 

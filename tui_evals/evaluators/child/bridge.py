@@ -185,7 +185,7 @@ def _special_names(kind: type) -> list[str]:
 
 
 class Ended(BaseException):
-    """The other process is gone."""
+    """The other process has ended."""
 
 
 class Side:
@@ -230,7 +230,7 @@ class Side:
         return message
 
     def ask(self, operation: str, target: Remote, *arguments: Any, **keywords: Any) -> Any:
-        """What the other side answers; questions of its own are answered meanwhile."""
+        """The reply of the other side; its own questions are answered meanwhile."""
         with self._turn:
             marks: dict[int, int] = {}
             marked: list[Any] = []
@@ -402,7 +402,7 @@ class Side:
                 elif one in _REFLECTED:
                     members[one] = _reflected_method(_REFLECTED[one])
             if base is not None:
-                members["__class__"] = property(lambda _: base)  # so that isinstance says what the real one would
+                members["__class__"] = property(lambda _: base)  # isinstance works as for the original
             self._classes[key] = type(name, (RemoteClass if is_class else Remote,), members)
         return self._classes[key]
 
@@ -493,7 +493,7 @@ class AnswerSide(Side):
     def perform(
         self, operation: str, target: Any, arguments: list[Any], keywords: dict[str, Any], message: dict[str, Any]
     ) -> Any:
-        """Whatever the test asks; it listens to what is printed where it has replaced its own output."""
+        """Do what the test asks, capturing printed output if the test replaced its own."""
         for name, content in message.get("names", {}).items():
             self._take_name(name, self.values.decode(content))
         if not message.get("listen"):
@@ -588,9 +588,9 @@ _ASKED: dict[str, Callable[..., Any]] = {
 
 
 class TestSide(Side):
-    """The process of the test: what the answer's code may ask of it is little, and it compares for itself.
+    """The process of the test: the answer's code can ask little of it, and the test compares values itself.
 
-    `lost` is called when the answer's process is gone or speaks nonsense; it does not return, so no test survives that.
+    `lost` is called when the answer's process has ended or sends nonsense. It does not return, so the test ends too.
     The names that the test binds are its own once it runs.
     """
 
@@ -709,7 +709,7 @@ class TestSide(Side):
         return _OPERATIONS[operation](self.ask("plain", left), right)
 
     def contains(self, container: Remote, value: object) -> bool:
-        """`in`, for which the answer's object is iterated unless what is sought is of the answer too."""
+        """`in`: iterates over the answer's object, unless the value is the answer's too."""
         if isinstance(value, Remote) and not value._remote_closed and not container._remote_closed:
             return bool(self.ask("__contains__", container, value))
         if container._remote_base is not None and not container._remote_closed:

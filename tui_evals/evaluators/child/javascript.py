@@ -177,7 +177,7 @@ def main() -> NoReturn:
     channel.send({"ready": True})
     while select.select([descriptor], [], [], IDLE_SECONDS)[0]:
         message = channel.receive()
-        signal.alarm(math.ceil(message["wall"]) + 1)  # holds when the parent is gone
+        signal.alarm(math.ceil(message["wall"]) + 1)  # works even if the parent has ended
         channel.send(run(message["job"], message["seconds"], message["memory"]))
         signal.alarm(0)
     os._exit(0)

@@ -95,7 +95,7 @@ def _syscall(number: int, what: str, *arguments: object) -> int:
 
 
 def hide_from_others() -> None:
-    """Keep this process's memory and environment from other processes of the same user, where Linux is the kernel."""
+    """Hide this process's memory and environment from other processes of the same user, on Linux."""
     if sys.platform == "linux":
         _check(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
 
@@ -144,7 +144,7 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> None:
 
 
 def restrict_to_own_processes() -> None:
-    """All files stay as they are, but no process outside can be looked into or, since Landlock 6, signalled."""
+    """Keep access to files, but forbid to inspect other processes and, since Landlock 6, to signal them."""
     drop_capabilities(PROCESS_CAPABILITIES)
     ruleset = _create_ruleset(_MAKE_CHARACTER_DEVICE, landlock_version(), network=False)
     try:

@@ -32,14 +32,14 @@ from .bridge import BUILTIN_NAMES, MODULE, AnswerSide, TestSide, trimmed_traceba
 from .values import Malformed
 
 MAX_FILE = 16_000_000
-MAX_OPEN = 32  # a file that is open takes room though its name is gone
+MAX_OPEN = 32  # an open file takes room even after it is deleted
 MAX_FRAMES = 6
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESS_EVENTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
 
 
 class Channel:
-    """JSON lines to and from the parent, for this process only: a forked copy of it may not speak."""
+    """JSON lines to and from the parent, for this process only: a forked copy cannot use it."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -60,7 +60,7 @@ class Channel:
         self._lines.flush()
 
     def receive(self) -> Any:
-        """Read one message; without a parent there is no point in living on."""
+        """Read one message; exits if the parent has ended."""
         line = self._lines.readline()
         if not line:
             os._exit(1)
@@ -142,7 +142,7 @@ def custom(job: dict[str, Any], channel: Channel) -> dict[str, object]:
 
 
 def _call_by_name(function: Any, known: Mapping[str, Any]) -> Any:
-    """The result of a function that is given what its parameters name; an option comes by its own name."""
+    """The result of a function called with the arguments that its parameters name; options come by their names."""
     options = known["options"]
     given = {**options, **known}
     parameters = inspect.signature(function).parameters.values()
@@ -301,7 +301,7 @@ def _exception_line(problem: BaseException) -> str:
 
 
 def _set_limits(seconds: float, memory: int, processes: int) -> None:
-    """What keeps an accident small, even when the parent is gone."""
+    """Limit resources, even for a process whose parent has ended."""
     cpu = math.ceil(seconds * (os.cpu_count() or 1)) + 1
     limits = {"RLIMIT_DATA": memory, "RLIMIT_CPU": cpu, "RLIMIT_FSIZE": MAX_FILE, "RLIMIT_CORE": 0}
     for name, value in limits.items():

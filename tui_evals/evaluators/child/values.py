@@ -1,8 +1,8 @@
-"""Plain data as JSON and back: what two processes that do not trust each other can exchange by value.
+"""Plain data as JSON and back: the values that two processes can exchange without trusting each other.
 
-Only exact built-in types and a few types of the standard library and numpy are data; everything else is handed to
-`other`, which the bridge gives. Nothing that is decoded can run code: there is no pickle here, and a type is looked up
-in a table of types that only hold data.
+Only exact built-in types and a few types of the standard library and numpy are data; everything else goes to `other`,
+which the bridge provides. Decoding cannot run code: there is no pickle, and types come from a table of types that only
+hold data.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
 
 
 class Malformed(ValueError):
-    """The other side sent something that is no value."""
+    """The other side sent something that is not a value."""
 
 
 class Values:
-    """One side's reading and writing; `other` encodes and `special` decodes what is not plain data."""
+    """Encodes and decodes for one side; `other` encodes and `special` decodes what is not plain data."""
 
     def __init__(self, other: Callable[[Any], Any], special: Callable[[dict[str, Any]], Any]) -> None:
         self._other, self._special = other, special

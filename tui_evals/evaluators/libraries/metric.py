@@ -215,7 +215,7 @@ class _Answering:
 
 
 def _values(evidence: Evidence) -> dict[str, Any]:
-    """What a metric may be given, by the words of evidence; what is absent is None."""
+    """The inputs that a metric can get, by the words of evidence; missing ones are None."""
     return {
         "prompt": evidence.prompt,
         "response": evidence.response or "",

@@ -67,7 +67,7 @@ class MetricStopped(Exception):
 
 
 class _Ended(Exception):
-    """The process is gone; `ours` when it was ended for the sake of another job."""
+    """The process has ended; `ours` if we ended it because of another job."""
 
     def __init__(self, why: str, *, ours: bool) -> None:
         super().__init__(why)
@@ -144,7 +144,7 @@ class _Worker:
                 cwd=folder,
                 env=environment(folder),
                 pass_fds=(child_end.fileno(),),
-                start_new_session=True,  # Ctrl-C is for the run, which lets what is measured finish.
+                start_new_session=True,  # Ctrl-C is for the run, which lets measuring finish
             )
         self._unsaid: SimpleQueue[bytes] = SimpleQueue()
         for work in (self._listen, self._talk):
@@ -155,7 +155,7 @@ class _Worker:
         return python_words(self.setup.python, "main", str(channel), json.dumps(wanted))
 
     async def ready(self) -> Mapping[str, Any]:
-        """The releases it works with, once it takes jobs; CannotJudge when it never will."""
+        """The versions it works with, once it takes jobs; CannotJudge if it never will."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 said = await asyncio.wrap_future(self._ready)
@@ -171,7 +171,7 @@ class _Worker:
         return said
 
     async def measure(self, given: Mapping[str, Any], answer: Answer, seconds: float) -> Mapping[str, Any]:
-        """The outcome of one job, whose questions are answered meanwhile."""
+        """The outcome of one job; its questions are answered meanwhile."""
         number, heard = next(self._numbers), asyncio.Queue[Any]()
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -203,7 +203,7 @@ class _Worker:
                     done = True
                     return message  # type: ignore[no-any-return]
         except TimeoutError:
-            self._ours = True  # the others in it begin anew
+            self._ours = True  # the other jobs in it start again
             self.end()
             raise MetricStopped(f"it gave no result within {seconds:g} s of its own and was stopped") from None
         finally:
@@ -230,8 +230,8 @@ class _Worker:
         self._unsaid.put(json.dumps(message, default=_plain).encode() + b"\n")
 
     def _talk(self) -> None:
-        """Send what is to be said, from a thread of its own: a process that hangs does not read either."""
-        with self._socket.dup() as way, suppress(OSError):  # it is gone, which is heard where its words are
+        """Send queued messages from a thread of its own, because a process that hangs does not read either."""
+        with self._socket.dup() as way, suppress(OSError):  # its end is noticed where replies are read
             way.settimeout(None)
             while data := self._unsaid.get():
                 way.sendall(data)

@@ -220,7 +220,7 @@ def _call(said: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _object(said: str) -> dict[str, Any]:
-    """The JSON object of a reply, without what is around it."""
+    """The JSON object of a reply, without the text around it."""
     start = said.find("{")
     try:
         value, _ = json.JSONDecoder().raw_decode(said, max(start, 0))

@@ -43,7 +43,7 @@ class Parent:
             self._channel.sendall(data)
 
     def begin_ask(self, job: int, question: Mapping[str, Any]) -> Future[Any]:
-        """The judge's reply to a question of a job, once it is there."""
+        """The future reply of the judge to a question of a job."""
         number, reply = next(self._numbers), Future[Any]()
         self._asked[number] = job, reply
         reply.add_done_callback(lambda _: self._asked.pop(number, None))
@@ -133,7 +133,7 @@ def main() -> None:
         lambda job, question: parent.begin_ask(job, question).result(),
         lambda: workers[0].oldest() if workers else None,
     )
-    # For what reads the usual variables, whatever it is built of.
+    # for libraries that read the usual variables
     os.environ.update(OPENAI_API_KEY=server.key(), OPENAI_BASE_URL=server.base_url, OPENAI_API_BASE=server.base_url)
     try:
         metric = open_metric(wanted["library"], wanted["metric"], wanted["options"], server)

@@ -61,7 +61,7 @@ class Job:
         return self.begin_ask(question).result()
 
     async def ask_async(self, question: Mapping[str, Any]) -> Any:
-        """Ask the judge, and let others go on meanwhile."""
+        """Ask the judge without blocking other tasks."""
         return await wrap_future(self.begin_ask(question))
 
     def value(self, parameter: str) -> Any:
@@ -118,7 +118,7 @@ def _named(module: Any, name: str, library: str) -> Any:
 
 
 def _result(score: Any, **more: Any) -> dict[str, Any]:
-    """What the parent reads: without a score the metric does not apply, and one that is no number is none."""
+    """The result for the parent: without a score the metric does not apply, and NaN is no score."""
     if score is None:
         return {"skipped": str(more.get("reason") or "the library gave no score")}
     number = float(score) if isinstance(score, (int, float)) or hasattr(score, "__float__") else None
@@ -293,7 +293,7 @@ def _prompt_question(prompt: Any, schema: Any, likelihoods: int = 0) -> dict[str
 
 
 def _as_schema(said: str, schema: Any) -> Any:
-    """A reply as the object that is wanted; what is none is left to the library, which says so in its words."""
+    """A reply as the requested object; an invalid one is returned as text, and the library reports it."""
     if schema is None:
         return said
     start = said.find("{")
@@ -451,7 +451,7 @@ def _azure_inputs(metric: Any) -> list[str]:
 
 
 def _of_mapping(done: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
-    """The figure that is wanted of a result with several, or the first, and what is said about it."""
+    """The figure `wanted` of a result with several, or the first one, with its reason."""
     figures = {
         name: value
         for name, value in done.items()
@@ -484,7 +484,7 @@ def _list_azure() -> Mapping[str, Sequence[str]]:
         if name.startswith("_") or not name.endswith("Evaluator") or not inspect.isclass(kind):
             continue
         takes = inspect.signature(kind).parameters
-        if "azure_ai_project" in takes:  # asks a service of Azure's, which no judge stands in for
+        if "azure_ai_project" in takes:  # needs an Azure service, which a judge cannot replace
             continue
         try:
             found[name] = _azure_inputs(kind(**({"model_config": configuration} if "model_config" in takes else {})))
