@@ -415,7 +415,7 @@ async def test_an_own_evaluator_is_removed_and_an_inherited_one_is_not(space):
         pilot.app.to("Relevance")
         await pilot.press("D")
         await pilot.pause()
-        assert "m replaces what is inherited" in pilot.app.heard[-1]
+        assert "m replaces inherited evaluators" in pilot.app.heard[-1]
         assert "Relevance" in space.data["default_evaluators"]
 
 

@@ -408,7 +408,7 @@ async def test_a_table_with_other_columns_becomes_a_dataset_by_saying_which_is_w
         assert "2 items" in person.screen() and "1  prompt: where?" in person.screen()
         assert "expected_response: there" in person.screen() and "Locale = de" in person.screen()
         await person.press("D")
-        await person.sees("choose the column that holds what is asked")
+        await person.sees("choose the column with the prompt")
         await person.press("enter")
         await person.sees("type to search")
         await person.type("quest")

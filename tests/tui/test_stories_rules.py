@@ -448,7 +448,7 @@ async def test_a_generation_goes_on_without_its_workbench_and_is_stopped_from_an
             await person.press("t")
             assert "something is being made here" in said(person)
             await person.press("x")
-            await person.until(lambda: "it ends once what is in flight has its answer" in said(person))
+            await person.until(lambda: "it ends once its open requests are answered" in said(person))
             await person.press("x")
             await person.until(lambda: "the tests of rule 1: stopped" in said(person))
             assert not here(person).making_now

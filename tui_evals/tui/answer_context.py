@@ -1,4 +1,4 @@
-"""An answer with what belongs to it: run, item as it was asked, conversation, and its place in the dataset now."""
+"""An answer with its run, its item as it was asked, its conversation, and its place in the current dataset."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class AnswerContext:
     run: RunRow
     detail: Detail
     item: Unit
-    """The item as it was asked, with what its answers are judged by; empty where the snapshot has none."""
+    """The item as it was asked, with its expectations; empty if the snapshot does not have it."""
     turns: tuple[AnswerDetail, ...]
-    """The answers of the same conversation in order, this one among them."""
+    """The answers of the same conversation in order, including this one."""
     again: AskedAgain | None = None
     """The answer to the same in a later run that goes back to this one."""
 
@@ -60,7 +60,7 @@ class AnswerContext:
 
     @property
     def text(self) -> str | None:
-        """What was answered; None where there is no answer."""
+        """The text of the answer; None without an answer."""
         return text_of(self.detail)
 
     @property
@@ -123,7 +123,7 @@ class AnswerFinder:
         self._items: Sequence[Any] = ()
 
     def find(self, answer: int) -> AnswerContext:
-        """An answer with what belongs to it, read away from the screen's thread; LookupError if it is gone."""
+        """An answer with its context, read in a worker thread; raises LookupError if it was deleted."""
         with Reader(self._database) as reader:
             detail = reader.detail(answer)
             row, run = detail.row, reader.run(detail.row.run)
@@ -143,7 +143,7 @@ class AnswerFinder:
 
 
 def _items(reader: Reader, run: RunRow) -> Sequence[Any]:
-    """The items that were asked, with what is expected of them; a run without a snapshot has none."""
+    """The items as they were asked, with their expectations; empty for a run without a snapshot."""
     items = reader.judged_by(run).document.get("items")
     return items if isinstance(items, list) else ()
 
@@ -173,13 +173,13 @@ def prompt_of(item: Unit, detail: Detail | AnswerDetail) -> str:
 
 
 def source_file(root: Path, run: RunRow, known: Sequence[Path] = ()) -> Path | None:
-    """The dataset file a run asked; None where it asked something else, or the file is gone and not open either."""
+    """The dataset file of a run; None if the run has another source, or the file is neither present nor open."""
     file = resolved(root / run.source)
     return file if file in known or file.is_file() else None
 
 
 def unit_place(items: Sequence[Any], case: AnswerContext) -> DataPath | None:
-    """The path of the unit that was asked in items as they are now."""
+    """The path, in the current items, of the unit that was asked."""
     number = place_of(items, case.item, case.row.item)
     if number is None:
         return None

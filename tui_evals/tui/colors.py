@@ -13,7 +13,7 @@ TEXT = 4.5
 CALM = 5.8
 """What less important text gets where there is room, so that it differs from what cannot be done now."""
 SHAPE = 3.0
-"""The least contrast of a border, a scrollbar or a cursor with what is around it."""
+"""The least contrast of a border, a scrollbar or a cursor with its surroundings."""
 
 DARK = Theme(
     name="calm-dark",
@@ -133,7 +133,7 @@ class _Palette:
         return min(contrast(self._shown(colour), self._shown(ground)) for ground in grounds)
 
     def _shades(self, colour: Color) -> Iterator[Color]:
-        """A color, and then in steps of lightness what lies between it and white, or black."""
+        """A color, then lighter or darker shades of it up to white or black."""
         step = _STEP if self._away == WHITE else -_STEP
         for number in range(int(1 / _STEP)):
             yield colour.lighten(number * step).clamped
@@ -147,7 +147,7 @@ class _Palette:
         return next((shade for shade in self._shades(colour) if self._contrast(shade, grounds) >= floor), self._away)
 
     def _bar(self, colour: Color, inks: Sequence[Color]) -> tuple[Color, Color]:
-        """The ground of a row that stands out from what is around it, and the first ink that can be read on it."""
+        """A background for a row that contrasts with its surroundings, and the first ink that is readable on it."""
         for shade in self._shades(colour):
             if self._contrast(shade, self._fields) >= SHAPE:
                 ink = next((ink for ink in inks if self._contrast(ink, (shade,)) >= TEXT), None)

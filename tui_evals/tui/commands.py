@@ -48,7 +48,7 @@ def why_no_zoom(desk: Desk) -> str | None:
 
 
 def why_not_wider(desk: Desk) -> str | None:
-    """There is no other pane on screen."""
+    """Why no other pane can be shown; None if one can."""
     return "z shows the other panes again" if desk.zoomed else why_no_zoom(desk)
 
 
@@ -167,7 +167,7 @@ def _next(problems: Sequence[Problem], where: DataPath, last: Problem | None, wa
 
 
 _MOST_RUNS = 1_000
-_BEGINNING = 200  # characters of what an item asks; more of it there is no room for
+_BEGINNING = 200  # most characters of an item's question
 
 
 async def palette(desk: Desk) -> None:
@@ -274,7 +274,7 @@ _SECOND_COLUMN = re.compile(r"\s*(?:\S.*?\s{2,})?")
 
 
 def page_rows(text: str, width: int) -> list[Row]:
-    """A page of the manual: paragraphs fill the width, headings stand out, examples stay as they are written."""
+    """A page of the manual: paragraphs fill the width, headings are highlighted, examples are unchanged."""
     rows: list[Row] = []
     lines: list[str] = []
 
@@ -302,7 +302,7 @@ def page_rows(text: str, width: int) -> list[Row]:
 
 
 def _example_rows(line: str, width: int) -> list[Row]:
-    """A line that is no sentence; what there is no room for continues below where its second column begins."""
+    """A line of an example; if it is too long, it continues below at the indentation of its second column."""
     begins = _SECOND_COLUMN.match(line)
     indent = begins.end() if begins is not None and begins.end() <= width // 2 else 0
     first, *more = wrapped(line[indent:], width - indent)
@@ -310,7 +310,7 @@ def _example_rows(line: str, width: int) -> list[Row]:
 
 
 def _table_rows(line: str, width: int) -> list[Row]:
-    """A line of a table: its first cell stands out; the line below a heading is left out."""
+    """A line of a table with its first cell highlighted; separator lines are left out."""
     cells = [cell.strip().strip("`").replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
     if not any(cells) or set("".join(cells)) <= {"-", ":"}:
         return []
@@ -354,7 +354,7 @@ def _wait_for_foreground(terminal: int) -> None:
             return
         except termios.error as problem:
             if problem.args[0] != errno.EINTR:
-                return  # there is no terminal any more, which the reading thread notices
+                return  # the terminal is gone, which the reading thread notices
 
 
 COMMANDS: Commands = {

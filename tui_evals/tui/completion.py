@@ -1,6 +1,6 @@
-"""Completes what is written in a box: variables, tags, categories, tools, evaluators and paths, the best first.
+"""Completes the text in a box: variables, tags, categories, tools, evaluators and paths, best matches first.
 
-A `Completer` is made when a box opens. It collects the names it needs once, at the first text that asks for them.
+A `Completer` is created when a box opens. It collects the names it needs once, at the first text that needs them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Completer:
 
     @cached_property
     def _units(self) -> Sequence[Mapping[str, Any]]:
-        """The current item or turn, the dataset, and the items; what is nearest comes first."""
+        """The current unit, its item, the dataset, and all items, so that the nearest names come first."""
         unit, workspace = self._workspace.unit, self._workspace
         units = (unit, *((workspace.items[workspace.item],) if workspace.item is not None else ()), workspace.data)
         return [one for one in (*units, *workspace.items) if isinstance(one, dict)]
@@ -99,7 +99,7 @@ class Completer:
 
     @cached_property
     def _line_names(self) -> Sequence[str] | None:
-        """The names of which each line of the field holds one; None where its lines are free text."""
+        """The possible names on each line of the field; None if its lines are free text."""
         if self._field == "category":
             return common_first(unit.get("category") for unit in self._units)
         if self._field in ("tags", "metadata.tags"):
@@ -117,7 +117,7 @@ class Completer:
 def read_filter_values(
     database: Path, runs: Sequence[RunRow], more: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> dict[str, Sequence[str]]:
-    """The values that a filter of runs completes, by what is before the colon, and more."""
+    """The values that a filter of runs completes, by key, with the values in `more`."""
     with Reader(database) as reader:
         evaluators = list(dict.fromkeys(key for run in runs for key, _ in reader.score_keys(run)))
         categories = sorted({str(one) for run in runs for one in reader.totals_by(run.id, "category") if one})
@@ -137,7 +137,7 @@ def read_filter_values(
 
 
 def item_filter_values(items: Sequence[Any]) -> dict[str, list[str]]:
-    """The values that a filter of items completes, by what is before the colon."""
+    """The values that a filter of items completes, by key."""
     categories = common_first(unit.get("category") for unit in items if isinstance(unit, dict))
     return {"category": categories, "tag": known_tags(items), "status": list(get_args(AnswerStatus))}
 

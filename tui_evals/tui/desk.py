@@ -40,7 +40,7 @@ class Desk(Protocol):
     signs: Signs
     """Which signs the terminal can draw."""
     followed_run: str | None
-    """The key of a run seen going on, whose end is to be announced."""
+    """The key of a run that was seen running, whose end will be announced."""
 
     @property
     def size(self) -> Size:
@@ -48,7 +48,7 @@ class Desk(Protocol):
 
     @property
     def is_headless(self) -> bool:
-        """Whether there is no terminal."""
+        """Whether there is no terminal, as in tests."""
 
     @property
     def theme(self) -> str:
@@ -124,7 +124,7 @@ class Desk(Protocol):
         """Do something in the background."""
 
     async def keep_drafts(self, *, now: bool = False) -> None:
-        """Write unsaved edits and what is on screen into the store."""
+        """Write unsaved edits and the current view into the store."""
 
     def suspend(self) -> AbstractContextManager[None]:
         """Lend the terminal to another program; SuspendNotSupported where there is none."""

@@ -52,7 +52,7 @@ def diff_texts(reference: str, answer: str, raw: bool = False) -> Diff:
 
 
 def diff_summary(diff: Diff) -> str:
-    """A diff in a line: how many rows are of which kind, in what, and where JSON differs."""
+    """A diff in one line: how many rows changed in which way, and where JSON differs."""
     if diff.same:
         return "the same JSON as expected" if diff.unit == "json" else "the answer is what was expected"
     counts = Counter(facing.kind for facing in diff.rows)
@@ -109,7 +109,7 @@ def column_titles(width: int, left: str = "expected", right: str = "answer") -> 
 
 
 def unified_rows(diff: Diff, width: int, *, whole: bool = False) -> Rows:
-    """One column; what is far from every change is left out, unless it is to be the whole of both texts."""
+    """The diff in one column; unchanged parts far from a change are left out unless `whole`."""
     return BlockRows(_entries(diff, whole), lambda entry: _unified_part(entry, diff, width))
 
 
@@ -137,7 +137,7 @@ def _unified_part(entry: Facing | DiffGap, diff: Diff, width: int) -> Rows:
 
 
 def unified_text(diff: Diff) -> str:
-    """The unified diff of the whole of both texts as plain text, each line of it with its sign."""
+    """The unified diff of the whole texts as plain text, each line with its sign."""
     from tui_evals.compare.diff import DiffGap
 
     lines: list[str] = []
@@ -156,7 +156,7 @@ def _entries(diff: Diff, whole: bool) -> Sequence[Facing | DiffGap]:
 
 
 def is_change(entry: Facing | DiffGap) -> bool:
-    """Whether a row of a diff differs; what is left out of one does not."""
+    """Whether a row of a diff differs; a gap does not."""
     return getattr(entry, "kind", "same") != "same"
 
 

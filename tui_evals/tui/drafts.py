@@ -42,7 +42,7 @@ _OF_SESSION = "\t"
 """Between the file and the session in the name of a draft; those of 0.2 and before have no session, or a time."""
 _GLANCE = 0.5
 _LARGE, _LARGE_SECONDS = 1_000_000, 3.0
-"""A draft of so many characters is written no more often than this."""
+"""A draft of at least this many characters is written only this often."""
 _NAMED = 5
 
 
@@ -102,7 +102,7 @@ class Drafts:
             self._lock = lock
 
     def end(self) -> None:
-        """Let go of the lock file: what is kept is offered by the next start."""
+        """Release the lock file, so that the next start offers the draft."""
         if self._lock is not None:
             self._lock.close()
             session_lock(self._workspace.database, self._session).unlink(missing_ok=True)
@@ -155,7 +155,7 @@ def _left_behind(reader: Reader) -> list[str]:
 async def offer_drafts(desk: Desk) -> None:
     """Offer the edits of each session that ended without saving, one at a time, without interrupting typing.
 
-    Those of the open dataset come last, because what is taken up is shown.
+    The open dataset comes last, because restored edits are shown.
     """
     reader = desk.watching.reader
     names = frozenset(_left_behind(reader))
@@ -168,7 +168,7 @@ async def offer_drafts(desk: Desk) -> None:
             desk.tell(f"unsaved edits of {name} were kept; they are offered once this is done", "warn")
         while desk.writing:
             await asyncio.sleep(_GLANCE)
-        if draft.file in _left_behind(reader):  # no other window has taken them meanwhile
+        if draft.file in _left_behind(reader):  # unless another window has taken them
             await _offer(desk, draft)
 
 

@@ -39,7 +39,7 @@ def _colorless(style: Style) -> Style:
 
 
 class InSigns(LineFilter):
-    """Draws each text in signs that the terminal has, as wide as it was."""
+    """Replaces characters that the terminal cannot show by others of the same width."""
 
     def __init__(self, translate: Callable[[str], str]) -> None:
         super().__init__()
@@ -83,14 +83,14 @@ _SURE = re.compile(
 
 
 _SKIPPED = 6
-"""Cells that stay as they are, from which on to go over them takes fewer bytes than to write them again."""
+"""From this many unchanged cells on, moving the cursor takes fewer bytes than writing them again."""
 _DIFFERING = re.compile(b"\1+(?:\0{1,%d}\1+)*" % (_SKIPPED - 1))
 _NOTHING_KNOWN = "\0"
 """The mark of a cell whose style is unknown."""
 
 
 class SentCells:
-    """The cells of the terminal as far as they are known; a text with signs that are wider or joined is never known."""
+    """The known cells of the terminal; text with wide or combined characters never counts as known."""
 
     def __init__(self) -> None:
         self._size = (sys.maxsize, sys.maxsize)
@@ -106,7 +106,7 @@ class SentCells:
         """The terminal may show anything now."""
         self._texts: dict[int, str] = {}
         self._looks: dict[int, str] = {}
-        """For each sign of a row the mark of its style: strings, because a new picture has thousands of cells."""
+        """The style mark of each character of a row: strings, because a new screen has thousands of cells."""
         self._marks: dict[str, tuple[str, str, str]] = {}
         self._place: tuple[int, int] | None = None
 
@@ -130,7 +130,7 @@ class SentCells:
                     if known:
                         self._put(sent, row, column, text, style)
                         column += len(text)
-                    else:  # the terminal may draw it wider than is thought, over what stood behind it
+                    else:  # the terminal may draw it wider than expected, over the text behind it
                         self._unknown(row, column)
                         for part, sure in _by_width(text):
                             sent.text(row, column, part, style, sure=sure)
@@ -174,7 +174,7 @@ class SentCells:
             sent.text(row, column + part.start(), changed, blank if changed.isspace() else style)
 
     def _marked(self, style: str) -> tuple[str, str, str]:
-        """The signs that stand for a style and for that of blanks in it among the looks of a row, and the latter."""
+        """The marks of a style and of blanks in it, and the style of those blanks."""
         blank = _of_blanks(style)
         blank_mark = chr(len(self._marks) + 1) if blank == style else (self._marks.get(blank) or self._marked(blank))[0]
         self._marks[style] = found = chr(len(self._marks) + 1), blank_mark, blank
@@ -206,7 +206,7 @@ def _by_width(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _added(style: str, more: str) -> str:
-    """A style on top of another one; none at all, or one that begins with 0, begins anew."""
+    """A style added to another one; an empty style, or one that begins with 0, replaces it."""
     if more in ("", "0"):
         return ""
     return f"{style};{more}" if style else more
@@ -264,7 +264,7 @@ class _Sent:
         self._place, self._style = place, ""
 
     def text(self, row: int, column: int, text: str, style: str, *, sure: bool = True) -> None:
-        """A text at a place in a style; unless its width is sure, what follows it is placed anew."""
+        """Write a text in a style; unless its width is `sure`, the position of the next text is set again."""
         self._go(row, column)
         if style != self._style and not (text.isspace() and _of_blanks(self._style) == style):
             self._parts.append(f"\x1b[{_restyled(self._style, style)}m")
@@ -297,7 +297,7 @@ class ChangesCompositor(Compositor):
     """
 
     _open: Sequence[_Span] = ()
-    """Row, start and end of what is being drawn; empty where that is all of the screen."""
+    """Row, start and end of each part being drawn; empty if that is the whole screen."""
 
     def render_partial_update(self) -> ChopsUpdate | None:
         self._open = list(self._regions_to_spans(self._dirty_regions))
@@ -307,7 +307,7 @@ class ChangesCompositor(Compositor):
             self._open = ()
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
-        """The widgets from front to back, each between the first and the last row of it that is to be drawn."""
+        """The widgets from front to back, each with the range of its rows that must be drawn."""
         width, height = self.size
         missing = self._open or [(y, 0, width) for y in range(height)]
         for widget, (region, clip) in self.visible_widgets.items():
@@ -336,10 +336,10 @@ class ChangesCompositor(Compositor):
         return [_bar_strip(segment, *look) for segment in segments[part.y : part.bottom]]
 
     def _render_chops(self, crop: Region, is_rendered_line: Callable[[int], bool]) -> Sequence[Mapping[int, Strip]]:
-        """The parts between cuts of each row that is drawn, by where they begin.
+        """The parts between cuts of each drawn row, by their start.
 
-        A line that is not cut is taken as it is: Textual keeps it in a cache of its own, where it is garbage that only
-        the collector finds, thousands of objects with each key.
+        An uncut line is used as it is: Textual caches each copy in reference cycles, thousands of objects with each
+        key.
         """
         cuts = self.cuts
         chops: list[dict[int, Strip | None]] = [dict.fromkeys(row[:-1]) for row in cuts]
@@ -352,7 +352,7 @@ class ChangesCompositor(Compositor):
                 whole = len(inside) == 2 and last - first == strip.cell_length
                 parts = (strip,) if whole else strip.divide([cut - first for cut in inside[1:]])
                 for start, part in zip(inside, parts, strict=False):
-                    if chops[y].get(start) is None:  # what is in front is drawn first
+                    if chops[y].get(start) is None:  # front widgets are drawn first
                         chops[y][start] = part
         return cast("Sequence[Mapping[int, Strip]]", chops)
 

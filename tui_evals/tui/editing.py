@@ -144,7 +144,7 @@ def _last_of(workspace: Workspace, number: int) -> DataPath:
 
 
 def turn_of(where: DataPath) -> int | None:
-    """The position of the turn at a place; None when the place is no turn."""
+    """The index of the turn in a path; None if it names no turn."""
     return where[3] if len(where) > 3 and isinstance(where[3], int) else None
 
 
@@ -212,7 +212,7 @@ def copyable_values(workspace: Workspace, items: Sequence[int] = ()) -> dict[str
 
 
 async def copy_menu(pane: Pane, values: dict[str, Any]) -> None:
-    """Choose what of these values goes to the clipboard; what is no text goes as JSON."""
+    """Ask which of these values to copy to the clipboard; other values than text are copied as JSON."""
     entries = [Entry(name, name, _about(value)) for name, value in values.items() if value not in (None, "")]
     chosen = await pane.app.push_screen_wait(Menu("copy", entries, does="copies", empty="nothing to copy here"))
     if chosen is None:
@@ -260,7 +260,7 @@ async def edit_whole_items(pane: Pane, numbers: Sequence[int]) -> None:
 
 
 def _take(workspace: Workspace, before: Mapping[int, Any], after: Sequence[dict[str, Any]], called: str) -> str:
-    """Put the items in place of those that were handed out, as one step; what is equal stays as it is."""
+    """Replace the items that were edited outside, as one step; unchanged items stay the same objects."""
     from tui_evals.datasets.item_file import write_items
 
     if any(number >= len(workspace.items) or workspace.items[number] is not old for number, old in before.items()):
@@ -270,13 +270,13 @@ def _take(workspace: Workspace, before: Mapping[int, Any], after: Sequence[dict[
     for (number, old), new in zip(before.items(), after, strict=True):
         items[number] = old if same_data(old, new) else new
     if all(items[number] is old for number, old in before.items()):
-        return f"{called} as before: the file says nothing else"
+        return f"{called} unchanged"
     workspace.apply(set_at(workspace.data, ("items",), items), f"edit {called}")
     return f"{called} taken from the editor; u takes that back"
 
 
 async def _edited(pane: Pane, text: str, called: str, before: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """The items as they are written in the end; None once it was said that they stay as they were."""
+    """The items as they were finally edited; None if the user chose to leave them unchanged."""
     from tui_evals.datasets.item_file import with_faults, without_faults
 
     shown, line = text, 1
@@ -314,7 +314,7 @@ def _keep(workspace: Workspace, text: str) -> str:
 def _read(
     workspace: Workspace, text: str, before: Sequence[Any]
 ) -> tuple[list[dict[str, Any]] | None, Sequence[Fault]]:
-    """The items of a file as far as it can be read, and what is wrong with it that was not before."""
+    """The items of a file, None if it cannot be read, and its new errors."""
     from tui_evals.datasets.item_file import CannotRead, item_faults, read_items
 
     assert workspace.editing is not None
@@ -334,6 +334,6 @@ def _again(called: str, faults: Sequence[Fault], line: int, *, readable: bool) -
     said = f"line {line}: {faults[0].message}{more}"
     entries = [Entry("again", f"edit again at line {line}", "what you wrote is there", said)]
     if readable:
-        entries.append(Entry("take", "take it as it is", "what is wrong stays marked next to its field", said))
+        entries.append(Entry("take", "take it as it is", "errors stay marked next to their fields", said))
     entries.append(Entry("leave", f"leave {called} as before", "what you wrote is kept in a file", said))
     return Menu(f"{called} not taken yet", entries)

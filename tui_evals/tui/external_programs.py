@@ -33,9 +33,9 @@ class NotEdited(Exception):
 
 
 async def edit_in_editor(app: App[Any], text: str, suffix: str, line: int = 1) -> str | None:
-    """The text as it is when the editor ends; None when nothing was changed; NotEdited says why there is none.
+    """The text after editing; None if nothing changed; NotEdited says why there is none.
 
-    An editor that is known begins at the line.
+    A known editor starts at `line`.
     """
     command = editor_command(os.environ)
     try:

@@ -104,10 +104,10 @@ class ImportedPage(Reading):
             self._open(verdicts, lambda width: VerdictRows(verdicts, width))
 
     def _verdicts(self, *, same: bool) -> list[Repeated] | None:
-        """The verdicts, the same ones too or not; None where there are none yet, which is said."""
+        """The verdicts, all or only different ones; None, with a message, if there are none yet."""
         found = self._found
         if found is None and self._result.repeatable:
-            self.say("they are being judged still")
+            self.say("judging is not finished yet")
         elif found is None or isinstance(found, str) or not (verdicts := found.verdicts if same else found.differences):
             self.say("there are no such verdicts")
         else:
@@ -202,7 +202,7 @@ _NAMES = 2_000
 
 
 async def import_path(desk: Desk) -> None:
-    """Ask for a path and import what is there; what it was, or why it cannot be, is there to read, then it opens."""
+    """Ask for a path, import the file, show a report of the import or why it failed, then open the result."""
     # Imported when they are wanted, because they would hold up every first picture.
     from tui_evals.imports.base import ImportFailed, project_at, shown
     from tui_evals.imports.registry import import_from

@@ -68,7 +68,7 @@ _BROKEN_OFF = re.compile(rb"\x1b(?:\[[0-?]+[\x20-/]*|O[0-9;]+|\][0-9]+;[^\x00-\x
 _PLAIN = re.compile(rb"\x1b(?:\[(?!M)[\x20-/]*|O)[@-~]\Z")
 """Sequences without a number: what no terminal sends of these was typed."""
 _LOOKED_UP = re.compile(r"\x1b[\[O](?!M...\Z)[ -~]{1,30}\Z", re.DOTALL)
-"""Textual takes what is longer for keys; an answer, and a report of the mouse in bytes of any value, are neither."""
+"""Textual takes longer sequences for keys; answers of the terminal, and mouse reports in raw bytes, are not keys."""
 _MAYBE_ALT = re.compile(rb"\x1b([A-Za-z])")
 _PERHAPS_TYPED = re.compile(rb"\x1b[\[O\]][^0-?]?\Z")
 
@@ -81,7 +81,7 @@ AltKey.handler_name = events.Key.handler_name  # which Textual derives from the 
 
 
 class Keyboard:
-    """Takes bytes as they come and gives messages for Textual; what is not whole yet is kept."""
+    """Takes bytes as they arrive and returns messages for Textual; an incomplete sequence is kept."""
 
     def __init__(self) -> None:
         self._meanings = _Meanings()
@@ -89,7 +89,7 @@ class Keyboard:
         self._rest = b""
         """What begins with ESC and may continue."""
         self._by_itself = False
-        """The ESC of the rest stood at the end of what came, so that a person may have pressed it."""
+        """The pending ESC was the last byte that arrived, so that the user may have pressed it."""
         self._given = False
         """The ESC of the rest has been handed on as a key."""
         self._paste: bytearray | None = None
@@ -171,12 +171,12 @@ class Keyboard:
         self._forget()
 
     def _typed(self, data: bytes, *, whole: bool = False) -> Iterator[Message]:
-        """The keys of letters; unless they are whole, the last one may be some of the bytes it takes."""
+        """The keys of letters; without `whole`, an incomplete character waits for its other bytes."""
         if text := self._letters.decode(data, whole):
             yield from self._meanings.feed(text)
 
     def _collect(self, data: bytes, at: int) -> int:
-        """Take what is pasted; returns where its end mark ends, or -1 while that has not come."""
+        """Collect pasted bytes; returns the position after the end mark, or -1 if it has not arrived."""
         assert self._paste is not None
         before = len(self._paste)
         self._paste += data[at:]
@@ -287,7 +287,7 @@ def _is_repeat(event: Typed, following: Typed | None, focused: Widget | None) ->
 
 
 def _under(app: App[Any], event: MouseEvent) -> list[MessagePump]:
-    """What a click concerns: what is at its place, and what is around it, from the inside out."""
+    """The widgets at the position of a click, from the inside out."""
     try:
         widget, _ = app.get_widget_at(event.x, event.y)
     except NoWidget:
@@ -296,7 +296,7 @@ def _under(app: App[Any], event: MouseEvent) -> list[MessagePump]:
 
 
 def _concerned(app: App[Any]) -> list[MessagePump]:
-    """What has the keys and what is around it, from the inside out."""
+    """The focused widget and its ancestors, from the inside out."""
     return list(app.focused.ancestors_with_self if app.focused else [app.screen, app])
 
 
@@ -313,7 +313,7 @@ async def wait_until_handled(nodes: Iterable[MessagePump]) -> None:
 
 
 async def _drawn(screen: Screen[Any]) -> None:
-    """Wait for the next picture, because a pane that was just brought in front has no rows before it."""
+    """Wait for the next frame: a pane that was just brought to the front has no rows before it."""
     done = asyncio.Event()
     screen.call_after_refresh(done.set)
     with contextlib.suppress(TimeoutError):
@@ -358,7 +358,7 @@ class TerminalDriver(LinuxDriver):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
 
     def run_input_thread(self) -> None:
-        """Hand on what is sent, until the terminal is given back."""
+        """Pass on input until the terminal is released."""
         keyboard, due = Keyboard(), None
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -366,7 +366,7 @@ class TerminalDriver(LinuxDriver):
                 left = _LOOK_SECONDS if due is None else due - time.monotonic()
                 if selector.select(max(min(left, _LOOK_SECONDS), 0)):
                     data = self._read()
-                    if not data:  # the terminal is gone, and the signal that says so ends the app
+                    if not data:  # the terminal is gone, and its signal ends the app
                         self.exit_event.wait()
                         return
                     messages = keyboard.feed(data)

@@ -47,7 +47,7 @@ class DrawnSample:
 
 
 def read_sample(database: Path, run: int, size: int, author: str) -> DrawnSample:
-    """Draw a sample, the one that the command line draws; LookupError if the run is gone."""
+    """Draw the same sample as the command line; raises LookupError if the run was deleted."""
     with Reader(database) as reader:
         digest = reader.run(run).snapshot
         items = reader.snapshot(digest).get("items", ()) if digest else ()
@@ -55,13 +55,13 @@ def read_sample(database: Path, run: int, size: int, author: str) -> DrawnSample
 
 
 def read_sheet(database: Path, drawn: DrawnSample, answer: int) -> tuple[BlindText, ...]:
-    """What is read of one answer; LookupError if it is gone."""
+    """The labelled parts of one answer; raises LookupError if it was deleted."""
     with Reader(database) as reader:
         return labelling_parts(reader, drawn.items, answer)
 
 
 def read_agreement(database: Path, run: int) -> list[AgreementLine]:
-    """How far the evaluators agree with what people said; LookupError if the run is gone."""
+    """How far the evaluators agree with the labels; raises LookupError if the run was deleted."""
     with Reader(database) as reader:
         row = reader.run(run)
         return list(all_agreement_lines(evaluator_agreements(reader, row), row.key))
@@ -213,7 +213,7 @@ class LabelScreen(FeatureScreen):
             self.tell(f"{session.before} of {session.total} labelled already: on with the others")
 
     async def _next(self) -> None:
-        """Show the answer that is to be judged now, or what all of it comes to."""
+        """Show the next answer to label, or the agreement at the end."""
         session, drawn = self._session, self._drawn
         assert session is not None and drawn is not None
         self._answer = None

@@ -52,7 +52,7 @@ class RunStatuses:
     """By item: how many answers have each status, the first number being for those not seen yet."""
 
     def put(self, pos: int, item: int, status: AnswerStatus) -> None:
-        """Count an answer as it is now instead of as it was."""
+        """Replace the counted status of an answer by its current one."""
         if pos >= len(self.statuses):
             self.statuses.extend(bytes(pos + 1 - len(self.statuses)))
         counts = self.counts.get(item)
@@ -74,7 +74,7 @@ class RunStatuses:
                 self.counts[item] = counts
 
     def worst(self, item: int) -> AnswerStatus:
-        """The status of an item: the worst of its answers; what is still open weighs less than what went wrong."""
+        """The worst status of an item's answers; an open one counts less than a failed one."""
         counts = self.counts[item]
         return next(status for status, code in _WORST if counts[code])
 
@@ -90,7 +90,7 @@ class ItemStatuses:
     seq: int = 0
     runs: dict[int, RunStatuses] = field(default_factory=dict)
     over: set[int] = field(default_factory=set)
-    """Those of these runs that were over, of which what they never asked does not count."""
+    """The runs that were over; their unanswered questions do not count."""
     asked_in: dict[Hashable, int] = field(default_factory=dict)
     """The run from which an item has its status."""
     source: str = ""
@@ -175,7 +175,7 @@ def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
 
 
 def _keys(run: RunRow, names: dict[int, str], reader: Reader) -> dict[int, Hashable]:
-    """The key of each item as it was asked; without a name of its own it is known only by the dataset the run kept."""
+    """The key of each item as it was asked; an item without a name has one only if the run kept its dataset."""
     in_file = {item: name_in_file(name) for item, name in names.items()}
     keys: dict[int, Hashable] = {item: name for item, name in in_file.items() if not _POSITION.fullmatch(name)}
     unnamed = names.keys() - keys.keys()

@@ -1,4 +1,4 @@
-"""Opens the workbench, restores the terminal afterwards, and returns what is left to say."""
+"""Opens the workbench, restores the terminal afterwards, and returns a last message."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LOCALS = re.compile(r"^│ [╭│╰].*\n?", re.MULTILINE)
 def open_workbench(
     root: Path, *, dataset: Path | None, run: str | None, mouse: bool, database: Path
 ) -> tuple[int, str]:
-    """Show the workbench until it is left; returns the exit code and what is to be said on the terminal."""
-    gc.disable()  # nothing of what is made up to the first picture can go, and to look for it costs 100 ms
+    """Show the workbench until the user leaves it; returns the exit code and a message for the terminal."""
+    gc.disable()  # startup creates no garbage, and searching for it takes 100 ms
     sys.setswitchinterval(0.001)  # a thread that checks or writes gives way to a key in this time, 5 ms by default
     settings = _settings(root)
     ascii_alone = bool(why_ascii(sys.stdout.encoding, os.environ))
@@ -57,7 +57,7 @@ def _settings(root: Path) -> Settings:
 
 
 def _wants_theme(settings: Settings) -> bool:
-    """Whether a theme is to be chosen that suits the terminal."""
+    """Whether to choose a theme that suits the terminal."""
     return "theme" not in settings.ui and colour_count(os.environ) > 0
 
 

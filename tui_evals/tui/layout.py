@@ -53,7 +53,7 @@ _SIX_WIDE: Columns = (("tree", "runs"), ("editor", "judges"), ("results",), ("de
 def columns(
     front: Place, width: int, height: int, arrangement: Arrangement = "all", *, zoomed: bool = False
 ) -> Columns:
-    """The panes shown on so many columns and lines; a pane that an arrangement lacks is shown as in the first one."""
+    """The panes to show at this size; a pane that is missing in an arrangement is shown as in the first one."""
     if zoomed or width < _TWO_COLUMNS:
         return ((front,),)
     shown = _arranged(arrangement, front, width, height >= _STACKED)
@@ -102,9 +102,9 @@ def boxes(
     weights: Mapping[Place, int],
     wanted: Mapping[Place, int],
 ) -> dict[str, Box]:
-    """Where each pane stands; of a column the pane that was in front last has two thirds.
+    """The box of each pane; in a column, the pane most recently in front has two thirds.
 
-    Some panes want as many columns as their content needs.
+    Some panes need as many columns as their content.
     """
     placed: dict[str, Box] = {}
     left = 0

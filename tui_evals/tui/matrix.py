@@ -73,7 +73,7 @@ class GridView:
 
 
 def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
-    """The rows of a run; FilterError says what is wrong with the filter."""
+    """The rows of a run; raises FilterError for an invalid filter."""
     with garbage_collection_paused(), Reader(database) as reader:
         return reader.grid_rows(
             run, parse_filter(view.text) if view.text else None, view.order, differing=view.differing
@@ -111,7 +111,7 @@ class CellPages:
         self._texts: dict[int, dict[int, tuple[str, ...]]] = {}
 
     def line(self, number: int) -> GridLine:
-        """A row with what is in it."""
+        """A row with its cells."""
         page = self._pages.get(number // _PAGE)
         if page is None:
             start = number // _PAGE * _PAGE
@@ -142,7 +142,7 @@ class CellPages:
         return texts
 
     def forget(self) -> None:
-        """Fetch again what is shown."""
+        """Drop cached cells and texts, so that they are read again."""
         self._pages.clear()
         self._texts.clear()
 
@@ -338,7 +338,7 @@ def _line_row(line: GridLine, shown: Layout, text_of: Callable[[int], Sequence[s
 
 
 def beside(width: int, count: int, cursor: int, marks: Marks) -> list[int]:
-    """Of so many columns those whose answers are next to each other: under the cursor, marked, and what follows."""
+    """The columns to show next to each other: under the cursor, marked, and the following ones."""
     after = [number % count for number in range(cursor, cursor + count)]
     wanted = dict.fromkeys([cursor, *marks, *after])
     return sorted(list(wanted)[: max(1, min(count, width // _BESIDE))])
@@ -430,9 +430,9 @@ class MatrixScreen(FeatureScreen):
         self._names, self._named = names or AS_THEY_ARE, names is not None
         self._pages: CellPages | None = None
         self._items: Sequence[Mapping[str, Any]] | None = None
-        """The items of the dataset, as they were asked, once they are read behind the first picture."""
+        """The items of the dataset as they were asked; read after the first frame."""
         self._view = self._wanted = GridView()
-        """What is shown, and what is to be: it may still be read while the next key comes."""
+        """The current view, and the wanted one: it may still be loading at the next key."""
         self._cursor, self._first = 0, 0
         self._height = HEIGHTS[0]
         self._marks: dict[int, str] = {}
@@ -472,7 +472,7 @@ class MatrixScreen(FeatureScreen):
         self.run_worker(reading, group="matrix", name="reading the matrix", exclusive=True, exit_on_error=False)
 
     async def _arrange(self, view: GridView, pause: float) -> None:
-        """Show these rows in this order; what is shown above them is counted behind the first picture."""
+        """Show these rows in this order; the header is counted after the first frame."""
         await asyncio.sleep(pause)
         try:
             if self._reader is None:
@@ -490,7 +490,7 @@ class MatrixScreen(FeatureScreen):
             if self._pages is None:
                 self._say(f"The run cannot be shown: {problem}.", wrong=True)
             return
-        if self._reader is None:  # the screen was left meanwhile
+        if self._reader is None:  # the screen was closed meanwhile
             return
         first, another = self._pages is None, replace(view, text="") != replace(self._view, text="")
         self._pages, self._view = CellPages(self._reader, self._number, rows, self._scoring_pass()), view
@@ -529,7 +529,7 @@ class MatrixScreen(FeatureScreen):
             self._draw()
 
     def _look_again(self) -> None:
-        """While a run is running its cells change; its rows stay as they were put in order."""
+        """Update the cells of a running run; the order of its rows stays."""
         before = self._run
         if self._reader is None or before is None or self._pages is None:
             return
@@ -624,7 +624,7 @@ class MatrixScreen(FeatureScreen):
         return [*asked, *text_rows(line, columns, numbers.index(self._cursor), texts, width)]
 
     def _unit(self, line: GridLine) -> Mapping[str, Any]:
-        """The item or turn of a row, as it was asked."""
+        """The item or turn of a row as it was asked."""
         items = self._items or ()
         item = items[line.item] if line.item < len(items) else {}
         turns = item.get("turns")

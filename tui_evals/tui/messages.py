@@ -28,7 +28,7 @@ class StatusMessage(Message):
 
 
 class StateChanged(Message):
-    """The state the panes share was changed: every pane shows it as it is now."""
+    """Shared state has changed, so every pane must show it again."""
 
 
 class ItemShown(Message):
@@ -57,7 +57,7 @@ class CopyText(Message):
 
 
 class DoStep(Message):
-    """An action is wanted that a row stands for."""
+    """Request for the action that a row offers."""
 
     def __init__(self, where: str, name: str) -> None:
         super().__init__()
@@ -82,11 +82,11 @@ class OpenDataset(Message):
 
 
 class WritePrompt(Message):
-    """The prompt of the current item or turn is to be written: the editor in front, its box open."""
+    """Request to write the prompt of the current item or turn: the editor in front with its box open."""
 
 
 class SaveDataset(Message):
-    """The open dataset is to be saved."""
+    """Request to save the open dataset."""
 
 
 class OpenRun(Message):
@@ -117,7 +117,7 @@ class CompareColumns(Message):
 
 
 class TryRule(Message):
-    """Another threshold or weight of an evaluator is to be tried on the scores of the run on screen."""
+    """Request to try another threshold or weight of an evaluator on the scores of the run on screen."""
 
     def __init__(self, evaluator: str) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class TryRule(Message):
 
 
 class WriteCheck(Message):
-    """An evaluator is to be written for the dataset, and tried on these answers before others."""
+    """Request to write an evaluator for the dataset, and to try it on these answers first."""
 
     def __init__(self, answers: Collection[int]) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class WriteCheck(Message):
 
 
 class KeepRule(Message):
-    """A run is to be judged by another threshold, weight, scale or pass rule from now on."""
+    """Request to judge a run by another threshold, weight, scale or pass rule from now on."""
 
     def __init__(self, run: RunRow, rule: Rule) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class ShowBattles(Message):
 
 
 class ShowTrend(Message):
-    """How the runs of a dataset did is to be read, the dataset named as its baseline is."""
+    """Request to show the trend of a dataset, named by its baseline key."""
 
     def __init__(self, dataset: str) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class ShowGrid(Message):
 
 
 class ShowMatrix(Message):
-    """A run is to be shown as a grid, the cursor on an answer."""
+    """Request to show a run as a grid with the cursor on an answer."""
 
     def __init__(self, run: int, answer: int | None) -> None:
         super().__init__()

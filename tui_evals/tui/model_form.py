@@ -182,7 +182,7 @@ _SCHEMA_TYPES = ("string", "number", "integer", "boolean", "array", "object", "n
 
 @dataclass(frozen=True, slots=True)
 class SchemaShape:
-    """A JSON Schema as a form: what it is, its fields with a schema each, and limits; other keywords as they are."""
+    """A form for a JSON Schema: type, fields with their schemas, and limits; other keywords are kept."""
 
     def fields(self, before: Values) -> list[Field]:
         """A field for each keyword."""
@@ -219,7 +219,7 @@ class SchemaShape:
 
 
 def _for_values(fields: Sequence[Field], values: Values) -> list[Field]:
-    """Fields for what is given: one whose value is of another kind is edited as what it is, and none is left out."""
+    """A field for each value: one that its usual field cannot edit gets a generic one, and none is left out."""
     known = {one.name for one in fields}
     fitting = [
         one
@@ -314,7 +314,7 @@ def option_about(option: Option) -> str:
 
 
 def _can_edit(one: Field, value: object) -> bool:
-    """Whether a field gives the value back as it was."""
+    """Whether a field returns the value unchanged."""
     kind = one.kind
     if kind == "object":
         return isinstance(value, dict)

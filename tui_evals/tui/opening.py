@@ -58,7 +58,7 @@ def _name_in_project(workspace: Workspace, file: Path) -> str:
 
 
 async def _after_saving(desk: Desk, editing: Editing, more: str = "", *, elsewhere: bool = False) -> None:
-    """Say that a dataset was saved, and what is still wrong with it; its draft is no longer needed."""
+    """Announce that a dataset was saved, with its remaining errors; its draft is no longer needed."""
     file = editing.document.file
     await desk.keep_drafts()
     desk.workspace.look()
@@ -116,7 +116,7 @@ async def new_dataset(desk: Desk) -> None:
 
 
 async def open_sample(desk: Desk) -> bool:
-    """Write the sample project into this folder and open it; whether it is to be run."""
+    """Write the sample project into this folder and open it; returns whether to run it."""
     from tui_evals.datasets.discover import make_demo
 
     try:
@@ -166,7 +166,7 @@ def _why_not(desk: Desk, name: str, endings: tuple[str, ...]) -> str | None:
 
 
 def _free_name(desk: Desk, file: Path) -> Path:
-    """The file, or one numbered after it, that nothing stands in the way of."""
+    """The file, or a numbered variant of its name that is free."""
     others = (file.with_name(f"{file.stem}-{number}{file.suffix}") for number in count(2))
     return next(one for one in chain((file,), others) if not (one.exists() or one.resolve() in desk.workspace.open))
 
@@ -185,7 +185,7 @@ def why_no_save(desk: Desk) -> str | None:
 
 
 async def save(desk: Desk) -> None:
-    """Save; when the file is another one than was read, or is read-only, ask what is wanted."""
+    """Save; if the file has changed on disk or is read-only, ask what to do."""
     editing = desk.workspace.editing
     assert editing is not None
     try:
@@ -326,7 +326,7 @@ _SHOWN = 3
 
 
 async def opened(desk: Desk, file: Path) -> Editing | None:
-    """A dataset as it is in its file; what cannot be read is shown, and read again once it was fixed."""
+    """A dataset from its file; an unreadable one is shown, and read again once it was fixed."""
     while True:
         try:
             return Editing(await asyncio.to_thread(load, file))
@@ -387,7 +387,7 @@ class BrokenFile(Dialog[str]):
         return rows
 
     def action_answer(self, what: str) -> None:
-        """Leave with what is to be done."""
+        """Close with the chosen answer."""
         if what == "edit" or self._mappable:
             self.dismiss(what)
 
@@ -412,7 +412,7 @@ def _columns(file: Path) -> list[str]:
 
 
 async def _mapped(desk: Desk, file: Path, header: list[str]) -> Editing | None:
-    """A new dataset made of a table; the table stays as it is."""
+    """A new dataset made of a table; the table is not changed."""
     form = ColumnsForm(file, header)
     columns = await desk.push_screen_wait(form)
     if columns is None or form.table is None:
@@ -452,7 +452,7 @@ class ColumnsForm(Form):
 
     def _faults(self, values: Mapping[str, Any]) -> dict[str, str]:
         if "prompt" not in values:
-            return {"prompt": "choose the column that holds what is asked"}
+            return {"prompt": "choose the column with the prompt"}
         if len(set(values.values())) < len(values):
             return {"": "a column can be one thing only"}
         return {"": self._unread} if self._unread else {}
@@ -494,7 +494,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 class DiskChanges:
-    """Looks at the files of the open datasets, and reads those that are no longer as they were."""
+    """Watches the files of the open datasets, and reads those that have changed."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -504,7 +504,7 @@ class DiskChanges:
         self._reading = False
 
     def look(self) -> None:
-        """Look whether a file was written since; what is being written or asked here is never interrupted."""
+        """Check whether a file was written; waits while a dialog or a box is open."""
         if self._reading:
             return
         space = self._desk.workspace
@@ -558,7 +558,7 @@ async def take_up_changes(desk: Desk, editing: Editing) -> bool:
         if incoming is None:
             if gone and editing.in_file:
                 desk.post_message(StateChanged())
-                desk.tell(f"{editing.document.file.name} is back as it was")
+                desk.tell(f"{editing.document.file.name} was restored unchanged")
             return True
         merge = incoming.merge
         theirs: frozenset[int] | None = frozenset()
@@ -601,7 +601,7 @@ _MOST = 12
 
 
 class ChooseSides(Dialog[frozenset[int]]):
-    """Which conflicts are to be as they are on disk; the answer is None when it is to be decided later."""
+    """Asks for each conflict which side to keep; the answer is None to decide later."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "side(False)", "mine", show=False),
@@ -653,7 +653,7 @@ class ChooseSides(Dialog[frozenset[int]]):
 
 
 def _conflict_rows(number: int, conflict: Conflict, place: str, theirs: bool, width: int) -> list[Row]:
-    """A value as it is here and on disk; the side that is to hold is named and marked."""
+    """A value here and on disk; the side that will be kept is marked."""
     room = max((width - 3) // 2, 1)
     holds = "theirs holds" if theirs else "mine holds"
     rows = [row(fit(place, max(width - len(holds) - 1, 1), "strong"), " ", (holds, "accent"), key=number)]

@@ -26,7 +26,7 @@ from tui_evals.tui.workspace import Selection, StoreWriter, Workspace
 
 
 class Pane(Vertical):
-    """A pane of the workbench; `sync` shows the state as it is now, and keeps nothing of it but cursor and folds."""
+    """A pane of the workbench; `sync` shows the current state, and the pane keeps only cursor and folds."""
 
     place: ClassVar[Place]
     number: ClassVar[int]
@@ -46,7 +46,7 @@ class Pane(Vertical):
         self.sync()
 
     def sync(self) -> None:
-        """Show the state as it is now."""
+        """Show the current state."""
         raise NotImplementedError
 
     def pulse(self, pulse: StoreChange) -> None:
@@ -82,7 +82,7 @@ class Pane(Vertical):
         return False
 
     def keep_unread(self) -> str | None:
-        """The workbench ends: put what is written here and cannot be taken where it survives; the sentence about it."""
+        """Save text that cannot be applied to a file when the workbench ends; returns the message about it."""
         return None
 
     def would_be_lost(self) -> str | None:
@@ -145,7 +145,7 @@ def perform(actor: Pane | FeatureScreen, name: str) -> None:
 
 
 class FeatureScreen(ModalScreen[None]):
-    """A screen that covers the workbench; no key reaches the panes below, and what is said is said here."""
+    """A screen that covers the workbench; it gets all keys and shows its own messages."""
 
     where: ClassVar[Where]
     """Its part of the action table."""

@@ -60,7 +60,7 @@ async def approve(app: DialogShower, missing: Sequence[Permission], root: Path) 
 
 
 async def approve_store(app: DialogShower, project: Project) -> bool:
-    """Ask whether a store that was begun elsewhere may answer, and remember a yes; a no has everything asked anew."""
+    """Ask whether to use the answers of a store from elsewhere, and store a yes; a no asks everything again."""
     permission = await asyncio.to_thread(missing_store, project)
     return permission is None or await approve(app, [permission], project.root)
 

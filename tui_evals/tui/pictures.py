@@ -96,7 +96,7 @@ def _style(upper: tuple[int, int, int], lower: tuple[int, int, int]) -> Style:
 
 
 class PicturePage(Dialog[None]):
-    """One picture of several, with what is known of it."""
+    """Shows one picture of several with its details."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l,n,space", "turn(1)", "next", show=False),
@@ -138,12 +138,12 @@ class PicturePage(Dialog[None]):
 
 
 def read_picture(folder: Path, file: Mapping[str, Any]) -> tuple[Image.Image, str]:
-    """A picture small enough to be kept, and what is known of it; CannotAttach or CannotDraw says why not."""
+    """A downscaled picture and its details; raises CannotAttach or CannotDraw."""
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
         raise CannotDraw("pictures are read by the library Pillow: pip install 'tui-evals[pictures]'") from None
-    Image.MAX_IMAGE_PIXELS = None  # its warning would be written across the screen; what is too large is refused below
+    Image.MAX_IMAGE_PIXELS = None  # its warning would overwrite the screen; large pictures are refused below
     name = str(file["path"])
     content = read_attachment(folder, name)
     kind = media_type(name, content)

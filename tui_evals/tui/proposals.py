@@ -60,7 +60,7 @@ from tui_evals.tui.widgets.inputs import give_keys
 from tui_evals.tui.widgets.lines import Lines
 
 KEPT = "proposals"
-"""Under what the session keeps what is not decided, by the file of the dataset."""
+"""The session key for undecided proposals, by dataset file."""
 _REFUSALS = (CannotGenerate, ConfigurationError, DatasetError, NotApproved, StoreError, LookupError, OSError)
 _SCRIPTED = " It is a script to try this out: add a target to .evals/config.toml (, opens the settings) for real items."
 _NO_RULES = "this dataset has no rules; esc, then 8 makes one with rules"
@@ -116,7 +116,7 @@ class ProposalsScreen(FeatureScreen):
         self._seeds = 0
         """From how many items they are asked."""
         self._waiting: list[Seed] = []
-        """Those of them that have no reply yet."""
+        """Seeds without a reply yet."""
         self._before = self.spent
         """What was spent before the questions that are being asked."""
         self._since = 0.0
@@ -149,7 +149,7 @@ class ProposalsScreen(FeatureScreen):
         return dict(kept) if isinstance(kept, dict) else {}
 
     def _keep_queue(self) -> None:
-        """Keep what is not decided with the session, because it was paid for."""
+        """Keep undecided proposals in the session, because they were paid for."""
         kept = {"queue": [one.stored() for one in self.queue], "spent": self.spent}
         others = {file: one for file, one in self._all_kept().items() if file != self.file}
         self.desk.session.put(KEPT, {**others, self.file: kept} if self.queue else others)
@@ -192,7 +192,7 @@ class ProposalsScreen(FeatureScreen):
         return key if isinstance(key, int) and key < len(self.queue) else None
 
     def draw(self, at: int | None = None) -> None:
-        """Show the queue as it is now."""
+        """Show the current queue."""
         if not self.is_mounted:
             return
         kept = sum(place is not None for _, _, place in self.decided)

@@ -29,7 +29,7 @@ _REFUSALS = (CannotPlan, ConfigurationError, DatasetError, NotApproved, StoreErr
 
 
 async def rejudge_answer(pane: Pane) -> int | None:
-    """Judge the answer in view again by its dataset as it is edited; the next failure, where there is another one."""
+    """Judge the shown answer again by its edited dataset; returns the next failure, if there is one."""
     case = await answer_in_view(pane)
     place = None if case is None else await unit_of_answer(pane, case)
     if case is None or place is None or not isinstance(place[1], int):
@@ -52,7 +52,7 @@ async def rejudge_answer(pane: Pane) -> int | None:
 
 
 def _rejudged(pane: Pane, work: Rejudging) -> list[AnswerRow]:
-    """The answers as they are judged now, stored by a writer that waits where nothing can be stored."""
+    """The answers with their new verdicts; the writer waits while the store is not writable."""
 
     def show(wait: StoreWait, is_over: bool) -> None:
         sentence = command_wait_sentence(wait, time.time(), is_over=is_over)
@@ -63,7 +63,7 @@ def _rejudged(pane: Pane, work: Rejudging) -> list[AnswerRow]:
 
 
 def _next_words(run: RunRow, judged: AnswerRow, following: AnswerRow | None) -> str:
-    """Which answer is next; of the same item it is told apart by who gave it."""
+    """The name of the next answer; one of the same item is identified by its column."""
     if following is None:
         return "no other failure is left"
     again = following.item == judged.item and len(run.targets) * len(run.prompts) > 1
@@ -98,7 +98,7 @@ async def _allowed(pane: Pane, work: Rejudging) -> bool:
 
 
 async def _next_failure(pane: Pane, judged: AnswerRow, number: int) -> AnswerRow | None:
-    """The failure after an answer, which may have left the filtered list meanwhile."""
+    """The failure after an answer, even if a filter hides that answer now."""
     watch = pane.watching
     if watch.run is None or watch.run.id != judged.run:
         return None

@@ -116,7 +116,7 @@ NO_RUN = (
     Step("judges", "add", "3 a", "add an evaluator"),
     Step("tree", "new", "1 n", "add an item"),
 )
-"""What to do where there is a dataset and no run of it; r alone runs what is selected in pane 1."""
+"""The steps for a dataset without a run; `r` alone runs the selection in pane 1."""
 _STEP_KEYS = 7
 
 
@@ -167,7 +167,7 @@ class JoinedRows(LazyRows):
 class BlockRows(LazyRows, Generic[Source]):
     """Things of some lines each, made into rows when they come into view."""
 
-    # Rows of a long diff, if kept, are so many objects that a pass of the garbage collector stops the screen.
+    # Keeping the rows of a long diff would make a garbage collection long enough to block the screen.
 
     def __init__(self, sources: Sequence[Source], make: Callable[[Source], Rows]) -> None:
         self._sources = sources
@@ -265,6 +265,6 @@ def row_text(shown: Row) -> str:
 
 
 def rows_with_text(rows: Rows, text: str) -> list[int]:
-    """The numbers of the rows in which a text stands, however it is capitalized."""
+    """The numbers of the rows that contain a text, ignoring case."""
     needle = text.casefold()
     return [number for number, shown in enumerate(rows) if needle in row_text(shown).casefold()] if needle else []

@@ -1,4 +1,4 @@
-"""The form over `.evals/config.toml`; what it does not show stays in the file as it is."""
+"""The form for `.evals/config.toml`; settings that it does not show are kept."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
         Field("repeats", "whole", "How often each item is asked."),
         Field("budget", "number", "Stop a run before it spends more US dollars.", default="none"),
         Field("confirm dollars", "number", "A run above these US dollars is not started by enter alone.", default="1"),
-        Field("confirm calls", "whole", "Nor is one above so many calls.", default="500"),
+        Field("confirm calls", "whole", "A run above these calls is not started by enter alone.", default="500"),
         Field("durable", "yes", "Whether answers survive a power cut too, for some speed.", default="no"),
     )
 

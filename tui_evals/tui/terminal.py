@@ -1,4 +1,4 @@
-"""The terminal beyond the screen, without Textual: what it can show, title, clipboard, the exit when it is gone."""
+"""The terminal outside of Textual: its abilities, its title, the clipboard, and the exit when it is gone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_to_terminal(written: bytes) -> bool:
 
 
 def exit_later(seconds: float = 10.0) -> None:
-    """End the process after a while whatever hangs: Textual may wait forever to write to a terminal that is gone."""
+    """End the process after a while: Textual may wait forever to write to a closed terminal."""
     timer = threading.Timer(seconds, os._exit, [1])
     timer.daemon = True
     timer.start()
@@ -118,7 +118,7 @@ def _write(data: bytes, terminal: str) -> None:
 
 
 def _saved(text: str, what: str, folder: Path) -> str:
-    """Put a text as it is into a file of its own that only its owner can read; says where."""
+    """Write a text to a new file that only its owner can read; returns a message with its path."""
     name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in what)[:40]
     try:
         make_private_folder(folder)

@@ -54,7 +54,7 @@ class Selection:
 
 @dataclass
 class Workspace:
-    """The state the authoring panes share; a change of it is told with the message Changed."""
+    """The state that the authoring panes share; the message Changed announces a change."""
 
     root: Path
     database: Path
@@ -73,9 +73,9 @@ class Workspace:
     marks: frozenset[int] = frozenset()
     report: ValidationReport | None = None
     problem: Problem | None = None
-    """The problem that was gone to last."""
+    """The problem that the cursor last jumped to."""
     reported: tuple[int, int, str] = (0, -1, "")
-    """Which state of which editing the report is about."""
+    """The editing and its state that the report is about."""
     _times: tuple[list[Any], Counter[str]] = field(default_factory=lambda: ([], Counter()))
     """How often each testId is in some items, which an edit replaces and never changes."""
 
@@ -95,7 +95,7 @@ class Workspace:
         return list(project.notes)
 
     def project(self) -> Project:
-        """The project as its files are now, with the store of the workbench; ConfigurationError says what is wrong."""
+        """The project from its current files, with the store of the workbench; raises ConfigurationError."""
         # Imported when it is wanted, because a dataset is shown before the project is read.
         from tui_evals.runs.project import load_project
 
@@ -133,12 +133,12 @@ class Workspace:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The open dataset as it is now; empty when none is open."""
+        """The data of the open dataset; empty if none is open."""
         return self.editing.data if self.editing is not None else {"items": []}
 
     @property
     def items(self) -> list[Any]:
-        """The items as they are now; an invalid dataset may hold anything here."""
+        """The current items; in an invalid dataset they may have any type."""
         items: object = self.data.get("items")
         return items if isinstance(items, list) else []
 
@@ -174,7 +174,7 @@ class Workspace:
         return self._times[1]
 
     def count_test_ids(self) -> None:
-        """Count them again where items were changed; all of them, the first time, wherever there is time for that."""
+        """Count testIds again for changed items; the first time, for all of them, when there is time."""
         items, (before, times) = self.items, self._times
         if before is items:
             return
@@ -244,7 +244,7 @@ class Workspace:
             self.where = (*self.where[:-1], last - 1) if nearer and isinstance(last, int) else self.where[:-2]
 
     def check(self) -> ValidationReport | None:
-        """What validation says of the open dataset as it is now; off the screen's thread for large ones."""
+        """The validation report of the open dataset; run it in a thread for large ones."""
         if self.editing is None:
             return None
         state = self.editing.state
@@ -269,7 +269,7 @@ def _test_id(item: object) -> str | None:
 
 
 def check_dataset(editing: Editing, evaluators: Registry, first: bool = False) -> ValidationReport:
-    """The report on a dataset as it is being edited; lines are those of the file as it was saved."""
+    """The report on a dataset being edited; its lines are those of the saved file."""
     # Imported when it is wanted, because a dataset is shown before it is checked.
     from tui_evals.runs.readiness import with_run_problems
 
@@ -278,12 +278,12 @@ def check_dataset(editing: Editing, evaluators: Registry, first: bool = False) -
         report = editing.checker.validate(document, evaluators.catalogue, evaluators.own)
         report = with_run_problems(report, document, evaluators)
         if first:
-            gc.freeze()  # the items as they were checked stay, and full collections of them would hold up keys
+            gc.freeze()  # the items stay, and full collections of them would delay keys
     return report
 
 
 def _prompt_folder(document: Document) -> Path | None:
-    """Where the prompt under test of a dataset lies; None where there is none that can be used."""
+    """The folder of the prompt under test of a dataset; None without a usable one."""
     from tui_evals.datasets.prompts import prompt_of  # when it is wanted, as above
 
     try:
@@ -327,7 +327,7 @@ class StoreWriter:
         return Writer(self._database, secrets_of(self._variables()), durable=self._settings().durable)
 
     async def close(self) -> None:
-        """Commit what is left and end."""
+        """Commit what is left and close."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             await asyncio.to_thread(writer.close)
@@ -372,7 +372,7 @@ class Session:
         self.values[name] = value
 
     def note(self, workspace: Workspace, watch: Watch, front: Place) -> None:
-        """Take down what is on screen."""
+        """Remember the current view."""
         file = workspace.editing.document.file if workspace.editing else None
         self.values |= {
             "dataset": str(file) if file else None,
@@ -384,9 +384,8 @@ class Session:
         }
 
     async def keep(self) -> None:
-        """Write what has changed here since it was written last, where anything can be written.
-
-        What another workbench of the project has written meanwhile stays, such as the filter of a run.
+        """Write changed values, if the store is writable. Values that another workbench has changed meanwhile are kept,
+        such as the filter of a run.
         """
         if self.values != self._kept and not self._writer.read_only:
             stored, own = _mapping(self._reader.session(_KEY)), dict(self.values)
@@ -422,7 +421,7 @@ class Session:
         try:
             workspace.open_file(file)
         except DatasetError as problem:
-            if requested is None:  # what was asked for is shown with what is wrong with it
+            if requested is None:  # a requested file is shown with its errors
                 tell(str(problem), "error")
             return
         where = self.values.get("where")
@@ -457,12 +456,12 @@ class Session:
 
 
 def _mapping(kept: object) -> Mapping[str, Any]:
-    """Values by name; what is no object was not written by us."""
+    """Values by name; anything else was not written by us."""
     return kept if isinstance(kept, dict) else {}
 
 
 def _changed(stored: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored, with what is otherwise now than before."""
+    """The stored values, updated by the changes between `before` and `now`."""
     gone = before.keys() - now.keys()
     changed = {name: value for name, value in now.items() if name not in before or before[name] != value}
     return {name: value for name, value in stored.items() if name not in gone} | changed

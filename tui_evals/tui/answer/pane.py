@@ -63,7 +63,7 @@ _STOPS: Mapping[str, Stop] = {
 }
 _STOP_WORDS: Mapping[Stop, str] = {"change": "change", "section": "section", "failing": "not passed"}
 _NO_STOP: Mapping[Stop, str] = {
-    "change": "there is no change to go to: nothing differs from what is expected, or d shows the answer alone",
+    "change": "there is no change to go to: the answer is as expected, or d shows it alone",
     "section": "there are no sections here",
     "failing": "no evaluator is against this answer",
 }
@@ -73,7 +73,7 @@ _PATIENCE = 0.12
 
 @dataclass(frozen=True, slots=True)
 class _AnswerRequest:
-    """What is to be on screen."""
+    """The answer and the view to show."""
 
     answer: int
     tick: int
@@ -109,7 +109,7 @@ class AnswerPresenter:
 
     @property
     def case(self) -> AnswerContext | None:
-        """The answer that is looked at, once it is fetched."""
+        """The answer on screen, once it is loaded."""
         return self.look.case if self.look is not None else None
 
     def show(self, answer: int | None) -> None:
@@ -133,7 +133,7 @@ class AnswerPresenter:
         self._prepare_soon()
 
     def appear(self) -> None:
-        """The viewer is on screen again: prepare what was wanted meanwhile."""
+        """Prepare what was requested while the viewer was hidden."""
         self._prepare_soon()
 
     def _forget(self) -> None:
@@ -145,7 +145,7 @@ class AnswerPresenter:
             self._forget()
 
     def _rows_so_far(self, width: int) -> Rows:
-        """The rows as far as they are ready; others are prepared."""
+        """The rows that are ready; others are being prepared."""
         if self._answer is None:
             return self._empty(width)
         if self._request(width) != self._shown:
@@ -166,7 +166,7 @@ class AnswerPresenter:
             self._lines.run_worker(self._prepare(), group="answer", name="showing the answer", exit_on_error=False)
 
     async def _prepare(self) -> None:
-        """Fetch and lay out until what is on screen is what is wanted."""
+        """Load and lay out until the screen shows what is requested."""
         try:
             while (request := self._request()) is not None and request != self._shown:
                 before = self.look
@@ -189,7 +189,7 @@ class AnswerPresenter:
         self._put(request, await asyncio.to_thread(answer_rows, look, request.view, request.width), request)
 
     async def _fetch(self, request: _AnswerRequest) -> bool:
-        """Have the answer as it is in the store; False when it cannot be had, which is shown, or is not wanted now."""
+        """Load the answer; False if it cannot be read, which is shown, or is no longer wanted."""
         try:
             case = await asyncio.to_thread(self._finder.find, request.answer)
         except (LookupError, StoreError) as problem:
@@ -215,7 +215,7 @@ class AnswerPresenter:
 
 
 class DetailPane(Pane):
-    """Shows the answer that is looked at; how it is shown and what is searched for is all it keeps."""
+    """Shows the selected answer; keeps only how it is shown and the search text."""
 
     place: ClassVar[Place] = "detail"
     number: ClassVar[int] = 5
@@ -275,7 +275,7 @@ class DetailPane(Pane):
             self.entitle(f"{safe_line(answer_title(case), 60)} · {LAYOUT_NAMES[view.layout]}{raw}")
 
     def _compare_expectations(self) -> None:
-        """Mark the answer where its dataset, as it is open here, expects something else than what judged it."""
+        """Mark the answer if its open dataset now has another expectation than the one it was judged by."""
         case = self._presenter.case
         file = self._file(case) if case is not None else None
         editing = self.workspace.open.get(file) if file is not None else None
@@ -387,7 +387,7 @@ class DetailPane(Pane):
         return rows.stops[stop] if isinstance(rows, AnswerRows) else []
 
     def _go_to(self, stop: Stop, way: int) -> None:
-        """Scroll to the next of what is wanted, round the end; near the end of the rows several share a screen."""
+        """Scroll to the next stop, wrapping at the end; near the end of the rows several stops share a screen."""
         stops, rows, top = self._stops(stop), self._lines.rows, int(self._lines.scroll_offset.y)
         reached = self._reached
         here = reached[2] if reached is not None and reached[0] is rows and reached[1] == top else top and top + 1

@@ -206,7 +206,7 @@ _NOTHING: tuple[object, ...] = ("", [], {})
 Stop = Literal["change", "section", "failing"]
 """What a key goes to the next of."""
 _FAILING = "failing"
-"""The key of the row in which an evaluator stands for which the answer does not pass."""
+"""The key of the row of an evaluator that the answer does not pass."""
 
 
 class AnswerRows(JoinedRows):
@@ -383,7 +383,7 @@ def _head_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Ro
 
 
 def badge_rows(scores: Sequence[ScoreRecord], width: int, most: int | None) -> list[Row]:
-    """A badge for each evaluator in so many lines; of those there is no room for, how many they are."""
+    """A badge for each evaluator, in at most `most` lines, then the count of the others."""
     lines: list[list[Piece]] = [[]]
     room = width
     for place, record in enumerate(scores, 1):
@@ -404,7 +404,7 @@ def badge_rows(scores: Sequence[ScoreRecord], width: int, most: int | None) -> l
 
 
 def _cut(text: str, width: int, style: Style, most: int | None) -> Rows:
-    """A text in at most so many lines; it stands whole among the scores."""
+    """A text in at most `most` lines; all of it is among the scores."""
     lines = wrapped(text, width)
     if most is None or len(lines) <= most:
         return TextRows(lines, style)
@@ -468,7 +468,7 @@ def _turn_rows(
 
 
 def _diff_rows(diff: Diff, view: AnswerView, width: int, titles: tuple[str, str]) -> Iterator[Rows]:
-    """Two texts next to each other, or one below the other where that is wanted or there is no room."""
+    """Two texts next to each other, or one below the other if chosen or the width is too small."""
     if view.layout == "sides" and width >= NARROWEST:
         yield [column_titles(width, *titles)]
         yield SideBySideRows(diff, width)
@@ -477,7 +477,7 @@ def _diff_rows(diff: Diff, view: AnswerView, width: int, titles: tuple[str, str]
 
 
 def _again_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Iterator[Rows]:
-    """What a later run made of the same question, next to the answer of this one, and the verdicts of both."""
+    """The answer to the same question in a later run, next to this one, with both verdicts."""
     case = compared.case
     if case.again is None:
         return

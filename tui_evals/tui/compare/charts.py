@@ -67,7 +67,7 @@ def word_rows(words: Iterable[str], width: int) -> list[Row]:
 
 
 WORDS = ("McNemar", "interval", "Holm")
-"""Those that a comparison uses."""
+"""The words of the manual that a comparison uses."""
 
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -217,7 +217,7 @@ def _scores(values: Sequence[float]) -> str:
 
 
 def _bar(share: float, level: int) -> str:
-    """The part of a bar that lies in a line, counted from below; something is never nothing."""
+    """The part of a bar in a line, counted from below; a share above zero always has one."""
     eighths = max(round(share * _HEIGHT * 8), 1 if share else 0) - level * 8
     return _BLOCKS[min(max(eighths, 0), 8)]
 
@@ -320,7 +320,7 @@ class ChartsScreen(ModalScreen[None]):
         yield Static("j k scroll · g G top and bottom · ? what the words mean · esc back", markup=False)
 
     def _rows_so_far(self, width: int) -> Rows:
-        """The rows as far as they are drawn; for another width they are drawn again, away from the screen's thread."""
+        """The rows drawn so far; another width draws them again in a worker thread."""
         if width != self._width:
             self._width = width
             self.run_worker(self._draw(width), group="charts", name="drawing", exclusive=True, exit_on_error=False)

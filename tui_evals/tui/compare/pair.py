@@ -103,7 +103,7 @@ class _SeveralFacing(LazyRows):
 
 
 def _merged(diffs: Sequence[Diff]) -> list[_FacingSeveral] | None:
-    """Diffs of the same text by its lines; None where they cut it into other lines."""
+    """Diffs with the same first text, merged by its lines; None if they split it differently."""
     heads, rests = zip(*map(_by_left, diffs), strict=True)
     cuts = {tuple(head.left and head.left.text for _, head in own) for own in heads}
     if len(cuts) > 1:
@@ -146,14 +146,14 @@ def _extra(others: Sequence[Sequence[Facing]]) -> list[_FacingSeveral]:
 Beside = Literal["runs", "first", "later"]
 BESIDE: tuple[Beside, ...] = ("runs", "first", "later")
 _COLUMNS_FROM = {3: 120, 4: 156, 5: 196}
-"""Cells from which so many columns can be read; of a terminal with 160 its edges leave a little less."""
+"""The least widths for several columns; in a terminal of 160 cells, borders leave a little less."""
 
 _REASON, _REASON_LINES = 600, 3
 
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """How a line is shown: the later run, what is shown next to what, and whether in one column."""
+    """How a line is shown: the later run, which texts are next to each other, and whether in one column."""
 
     later: int | None = None
     """The run that faces the first one; None is the one that calls for attention."""
@@ -312,7 +312,7 @@ def _none(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _PairRequest:
-    """What is to be on screen."""
+    """The line and the view to show."""
 
     number: int
     line: ComparedLine
@@ -349,7 +349,7 @@ class PairViewer:
         self._lines.show(self._rows_so_far)
 
     def to_another(self) -> str:
-        """Show another of the later runs next to the first; returns what is shown then."""
+        """Show the next of the later runs next to the first; returns a message."""
         later = self._later() % len(self._line[1].kinds) + 1 if self._line else None
         return self._show_as(replace(self.view, later=later))
 
@@ -372,7 +372,7 @@ class PairViewer:
         return later_of(self._line[1], self.view) if self._line else 1
 
     def _rows_so_far(self, width: int) -> Rows:
-        """The rows as far as they are ready; those for another width are prepared."""
+        """The rows that are ready; those for another width are being prepared."""
         if self._request(width) != self._shown:
             self._prepare_soon()
         return self._rows
@@ -389,7 +389,7 @@ class PairViewer:
             )
 
     async def _prepare(self, finder: ComparedItemFinder) -> None:
-        """Read and lay out until what is on screen is what is wanted."""
+        """Read and lay out until the screen shows what is requested."""
         try:
             while (request := self._request()) is not None and request != self._shown:
                 rows = await asyncio.to_thread(self._laid_out, finder, request)

@@ -76,7 +76,7 @@ _ITEM = 16
 _COLUMN = 24
 """Cells of a target or a prompt in a list."""
 _MEASURED = 2_000
-"""Lines of which every cell is measured."""
+"""The number of lines whose cells are all measured."""
 
 
 def kind_piece(kind: Kind, width: int = 0) -> Piece:
@@ -126,13 +126,13 @@ def head_lines(comparison: Comparison, width: int, tall: bool) -> list[Row]:
 
 
 def verdict(difference: RunDifference, name: str, width: int, whole: bool = True) -> list[str]:
-    """The verdict on a later run; how many items it would take is left out where there is no room for it."""
+    """The verdict on a later run; without `whole`, it leaves out how many items would be needed."""
     text = difference_sentence(difference, "A", name, brief=not whole)
     return [line.replace(_UNBROKEN, " ") for line in wrapped(text.replace(" %", f"{_UNBROKEN}%"), width)]
 
 
 def verdict_style(test: MeasuredDifference) -> Style:
-    """Differences that are not chance stand out, as better or worse."""
+    """Highlights significant differences as better or worse."""
     tones: Mapping[str, Style] = {"better": "pass", "worse": "fail"}
     return tones.get(direction(test), "strong") if test.shown else ""
 
@@ -238,7 +238,7 @@ class LineColumns:
     """Columns of the runs by what tells each from the others."""
 
     def short(self, column: str) -> str:
-        """A column of the runs as it is named in the list."""
+        """The short name of a column of the runs."""
         return self.shorts.get(column, column)
 
     @property
@@ -485,14 +485,14 @@ class LineTexts:
 def read_runs(
     database: Path, runs: Sequence[int], columns: tuple[Region, Region] | None = None
 ) -> tuple[Comparison, Changes]:
-    """Compare runs, or two regions of a single one, and group what changed; LookupError if one is gone."""
+    """Compare runs, or two regions of one run, and group the changes; raises LookupError if a run was deleted."""
     with Reader(database) as reader:
         comparison = read_comparison(reader, runs) if columns is None else read_columns(reader, runs[0], columns)
         return comparison, read_changes(reader, comparison)
 
 
 def read_names(database: Path, runs: Sequence[int]) -> list[RunRow]:
-    """The runs that are to be compared, which are read at once; LookupError if one is gone."""
+    """The runs to compare, read before the comparison; raises LookupError if one was deleted."""
     with Reader(database) as reader:
         return [reader.run(number) for number in runs]
 
@@ -548,7 +548,7 @@ class ComparedItemFinder:
         self._items: dict[int, Sequence[Any]] = {}
 
     def find(self, line: ComparedLine) -> LineTexts:
-        """The texts and scores of a line; LookupError if an answer is gone."""
+        """The texts and scores of a line; raises LookupError if an answer was deleted."""
         with Reader(self._database) as reader:
             details = [reader.detail(answer.id) if answer else None for answer in line.answers]
             last = max(number for number, detail in enumerate(details) if detail)

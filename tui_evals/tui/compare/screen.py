@@ -63,7 +63,7 @@ class CompareList(Vertical):
         self._comparison: Comparison | None = None
         self._changes: Changes = {}
         self._order: Sequence[int] = ()
-        """The numbers of the lines as they are listed."""
+        """The numbers of the lines in listed order."""
         self.kinds: tuple[Kind, ...] = KINDS
         self.words = ""
         self.filter_words = ""
@@ -100,7 +100,7 @@ class CompareList(Vertical):
     def only_with(
         self, words: str = "", kinds: frozenset[Kind] = _EVERY, answers: frozenset[int] | None = None
     ) -> None:
-        """Only lines of these kinds and with one of these answers, for which the words stand."""
+        """Show only lines of these kinds, with one of these answers, described by `words`."""
         self.words, self._fitting, self._answers = words, kinds, answers
         self._list()
 
@@ -182,7 +182,7 @@ async def kind_menu(screen: CompareScreen, comparison: Comparison) -> None:
 
 
 def check_filter(text: str) -> None:
-    """Nothing for a filter that can be read; FilterError says what is wrong with another."""
+    """Raise FilterError if the filter is invalid."""
     parse_filter(kinds_of_filter(text)[1])
 
 
@@ -322,7 +322,7 @@ class CompareScreen(FeatureScreen):
             self._filter(event.text, _TYPING_PAUSE)
 
     async def on_filter_line_submitted(self, event: FilterLine.Submitted) -> None:
-        """Keep it; what is typed behind enter waits for it."""
+        """Keep the filter; keys typed after enter wait for it."""
         event.stop()
         self._close_entry()
         self.workers.cancel_group(self, "filtering")

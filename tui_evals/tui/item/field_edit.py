@@ -58,10 +58,10 @@ class FieldEdit:
     where: DataPath
     field: str
     part: DataPath
-    """Where in the value of the field what is edited stands; nothing where it is all of it."""
+    """The path of the edited part in the value of the field; empty for all of it."""
     kind: Kind
     merge: str
-    """One per visit, so that undo takes back a visit and not a letter."""
+    """One for each visit, so that undo reverts a visit and not a letter."""
     value: Any
     """What it holds since the last text that could be read."""
     text: str
@@ -363,12 +363,12 @@ async def another_name(pane: Pane, field: str, number: int) -> Callable[[Workspa
     answer = await pane.app.push_screen_wait(
         Ask("another name", old, check=lambda text: fields.why_not_name(text.strip(), taken))
     )
-    # What a terminal must not be sent is in the line as a picture, which is no use in a name.
+    # The input shows control characters as symbols, which must not get into a name.
     return None if answer in (None, safe_line(old)) else partial(rename_part, name=str(answer).strip())
 
 
 async def begin_part(pane: Pane, field: str, number: int, mark: str) -> bool:
-    """Begin a part at a position, once it has the name it needs; False when it was thought better of."""
+    """Start a part at a position, after asking for its name if it needs one; False if the user cancelled."""
     shape, _ = _taken_apart(pane.workspace, field)
     name = await _ask_pair_name(pane, field) if shape == "pairs" else ""
     if name is None:

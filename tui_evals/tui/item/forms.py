@@ -79,7 +79,7 @@ async def add_tool(pane: Pane, field: str, number: int) -> bool:
 
 
 def _put(pane: Pane, field: str, part: Path, before: Any, value: Any) -> None:
-    """Set a field, or a part of it, as one step, unless it changed meanwhile."""
+    """Set a field, or a part of it, as one step, unless it was changed meanwhile."""
     workspace = pane.workspace
     name, place = path_text((field, *part)), (*place_of(workspace.where, field), *part)
     if same_data(value, before):

@@ -57,7 +57,7 @@ def _in_form(name: str, value: Any) -> bool:
 
 
 def writable_fields(workspace: Workspace, where: DataPath, also: str | None = None) -> list[str]:
-    """The fields shown there that can be edited in place, and `also`; none of what is no object."""
+    """The fields of a unit that can be edited in place, and `also`; empty if it is not an object."""
     unit = get_at(workspace.data, where) if where else workspace.data
     if not isinstance(unit, dict):
         return []
@@ -108,7 +108,7 @@ class EditorPane(Pane):
         return self.query_one("#field", FieldBox)
 
     def sync(self) -> None:
-        """Show the current place as it is now; the box stays while its field is the one it was."""
+        """Show the current place; the box stays open if its field is still there."""
         workspace, before = self.workspace, self._shown
         if self._edit is not None and field_edit.is_over(workspace, self._edit):
             self._drop()
@@ -140,7 +140,7 @@ class EditorPane(Pane):
         self._page = None if field is None else (self.workspace.editing, self.workspace.where, field)
 
     def _landing(self) -> Hashable:
-        """At another item the cursor stays on the field it was on where that is there too, else on what is asked."""
+        """The row for the cursor on another item: its field of before if there is one, else the question."""
         key, unit, where = self.lines.key, self.workspace.unit or {}, self.workspace.where
         if key in rows.shown_fields(unit, where):
             return key
@@ -199,7 +199,7 @@ class EditorPane(Pane):
         edit = self._edit
         if edit is None or not edit.fault:
             return None
-        return f"what is written for {edit.name} would only be in a file, because it cannot be taken: {edit.fault}"
+        return f"the text of {edit.name} would only be in a file, because it is not valid: {edit.fault}"
 
     # -- the box
 
@@ -274,7 +274,7 @@ class EditorPane(Pane):
             self.post_message(SaveDataset())
 
     def _walk(self, way: int) -> None:
-        """On to the next part or field, or back to the one before; a field of several parts is gone through."""
+        """Go to the next or previous part or field; a field with several parts is walked through."""
         assert self._edit is not None
         edit, workspace = self._edit, self.workspace
         numbers = field_edit.writable_parts(workspace, edit.field) if edit.part else []
@@ -322,7 +322,7 @@ class EditorPane(Pane):
         self.changed()
 
     def _tell(self) -> None:
-        """Say next to the box what is wrong with the field."""
+        """Show the problem of the field next to the box."""
         edit = self._edit
         if edit is not None:
             problem = field_edit.edit_problem(self.workspace, edit)

@@ -217,7 +217,7 @@ def faults(workspace: Workspace) -> Faults:
 
 
 def export_piece(report: ValidationReport | None, whole: bool = True) -> Piece:
-    """Whether runevals would take the file, which matters once it is given away; in a word, or with the reason."""
+    """Whether runevals would accept the file, in a word or with the reason."""
     if report is None:
         return Piece("export: not checked yet", "dim")
     word = "portable" if report.portable else "not portable"
@@ -285,7 +285,7 @@ class _Page:
 
 
 def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int) -> _Page:
-    """The page with at most so many lines for a value."""
+    """The page, with at most `most` lines for each value."""
     if workspace.editing is None:
         way = "1, then enter opens one. " if workspace.files else ""
         return _Page([row("No dataset is open.", key="empty"), row((way, "dim"), (_BEGIN, "dim"))])
@@ -308,7 +308,7 @@ def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int)
         of_field = field_rows(name, value, width, dim=locked, lit=name == editing, most=most)
         page.values.append(len(of_field) - (width < _BESIDE))
         rows += of_field
-        if name != editing or value:  # what is not written yet is no mistake
+        if name != editing or value:  # an unwritten field is no error
             rows += problem_rows(unit_faults.fields.get(name, ()), len(place_of(workspace.where, name)), width)
     rows += (
         _turn_rows(workspace, unit, unit_faults, width)
@@ -360,7 +360,7 @@ def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> 
 def field_rows(
     name: str, value: Any, width: int, *, dim: bool = False, lit: bool = False, most: int = LEAST_LINES
 ) -> list[Row]:
-    """A field: its name, and at most so many lines of its value, next to it where there is room, else below."""
+    """A field: its name, and at most `most` lines of its value, next to it or below."""
     label: Style = "dim" if dim else "accent" if lit else "strong"
     base: Style = "dim" if dim else ""
     if width >= _BESIDE:
@@ -407,7 +407,7 @@ def _room_for(values: Sized, most: int) -> int:
 def _entry_lines(
     entries: Sequence[tuple[str, Any]], count: int, what: str, width: int, style: Style, most: int
 ) -> list[Line]:
-    """The first parts of a value of so many, whole where there is room, else each with what the others leave it."""
+    """The first of `count` parts of a value, whole if there is room, else each with its share of the lines."""
     room = most - (len(entries) < count)
     whole = [_labelled(*entry, width, style, room) for entry in entries]
     share = fair_share([len(lines) for lines in whole], room, 1)
@@ -429,7 +429,7 @@ def _entry(one: Any) -> tuple[str, Any]:
 
 
 def _labelled(label: str, value: Any, width: int, style: Style, most: int) -> list[Line]:
-    """A part with what it is called before it: a text in at most so many lines, anything else in one."""
+    """A part with its label: a text in at most `most` lines, anything else in one."""
     text = value if isinstance(value, str) else _json_head(value)
     called = f"{fit(label, min(cell_width(safe(label)), width // 3)).text}: " if label else ""
     indent = cell_width(safe(called))

@@ -187,7 +187,7 @@ def _block(
 
 
 def _report_is_current(workspace: Workspace) -> bool:
-    """Whether the last validation is about the dataset as it is now."""
+    """Whether the last validation is about the current dataset."""
     editing = workspace.editing
     return editing is not None and workspace.reported == editing.state
 
@@ -237,7 +237,7 @@ def why_not(here: JudgesHere, entry: EffectiveEvaluator | None, registry: Regist
         if here.of_dataset or entry.key in here.own:
             return None
         origin = ORIGINS[entry.origin]
-        return f"{entry.key} is inherited ({origin}); m replaces what is inherited, l goes to the dataset's"
+        return f"{entry.key} is inherited ({origin}); m replaces inherited evaluators, l goes to the dataset's"
     if kind_of(entry, registry) is None:
         return f"no evaluator is named {entry.evaluator}; a lists all"
     return None
@@ -281,7 +281,7 @@ def sample_answer(here: CurrentPlace) -> str:
 
 
 def trial_of(workspace: Workspace, watch: Watch, entry: EffectiveEvaluator) -> Trial:
-    """An evaluator to be tried on what is on screen."""
+    """The trial of an evaluator on what is on screen."""
     return Trial(
         entry=entry,
         here=current_place(workspace, watch),

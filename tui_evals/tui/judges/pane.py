@@ -179,7 +179,7 @@ class JudgesPane(Pane):
         if entry is not None and self._apply(
             lambda data: remove_evaluator(data, here.place, entry.key), f"removing {entry.key}"
         ):
-            again = "; what is inherited holds again" if entry.overridden is not None else ""
+            again = "; the inherited one applies again" if entry.overridden is not None else ""
             self.say(f"{entry.key} was removed from {self._place_name(here)}{again}; u undoes it")
 
     async def do_add(self, examples: Collection[int] = ()) -> None:

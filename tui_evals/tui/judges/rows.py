@@ -29,7 +29,7 @@ class JudgesHere:
     own: frozenset[str] = frozenset()
     """The keys that are written at this very place."""
     base: Origin = "dataset"
-    """Who gives what is inherited."""
+    """The origin of inherited evaluators."""
     replaces: bool = False
     left_out: tuple[str, ...] = ()
     broken: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
 
 
 def _evaluators(data: Data, path: Path) -> tuple[dict[str, Options] | None, frozenset[str], str]:
-    """The evaluators written at a path, those whose options are no object, and what is wrong with all of them."""
+    """The evaluators set at a path, those whose options are not an object, and an error of all of them."""
     evaluators = get_at(data, path)
     if evaluators is None:
         return None, frozenset(), ""
@@ -113,7 +113,7 @@ _LONGEST_REASON = 1_000
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorBlock:
-    """One evaluator as it is shown."""
+    """One evaluator as shown in the pane."""
 
     entry: EffectiveEvaluator
     kind: type[Evaluator] | None
@@ -234,7 +234,7 @@ def _block(block: EvaluatorBlock, here: JudgesHere, asked: str | None, width: in
 
 
 def _family_rows(block: EvaluatorBlock, asked: str | None, width: int) -> Iterator[Row]:
-    """Its family, and whom it asks."""
+    """Its family, and the target that it asks."""
     if block.kind is None:
         return
     family = block.kind.family
@@ -256,7 +256,7 @@ def _embeds(block: EvaluatorBlock) -> bool:
 
 
 def _asked(block: EvaluatorBlock, shown: JudgesPage) -> str | None:
-    """Whom an evaluator asks: its own judge or the dataset's; for embeddings a target that gives them."""
+    """The target that an evaluator asks: its own judge or the dataset's; for embeddings, the embedder."""
     own = block.entry.settings.get("embedder" if _embeds(block) else "judge")
     return own if isinstance(own, str) and own else shown.embedder if _embeds(block) else shown.judge
 

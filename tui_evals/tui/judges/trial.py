@@ -100,7 +100,7 @@ def subject_of(here: CurrentPlace) -> JudgedSubject:
 
 
 def _subject_of_answer(here: CurrentPlace, detail: Detail, run: RunRow, document: Data) -> JudgedSubject | None:
-    """A stored answer, judged by its item as it is edited now; None where it is another item's, or not there yet."""
+    """A stored answer with its edited item to judge it by; None if it is of another item, or not there yet."""
     place = _unit_of(here, detail.row, run, document)
     if place is None or detail.answer is None:
         return None
@@ -346,7 +346,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """An evaluator as it is in a dataset, what it is to judge, and who can be asked."""
+    """An evaluator of a dataset, the place to judge, and the project whose targets it can ask."""
 
     entry: EffectiveEvaluator
     here: CurrentPlace
@@ -356,7 +356,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What an evaluator with some options made of an answer, and of which."""
+    """The score of an evaluator with certain options, and what it judged."""
 
     entry: EffectiveEvaluator
     score: Score
@@ -423,7 +423,7 @@ async def try_on(trial: Trial, read: Callable[[], Sequence[JudgedSubject]]) -> l
 
 
 def _rubric(trial: Trial) -> str:
-    """What the levels of a rating mean in a run of the dataset as it is."""
+    """The rubric of the rating levels in a run of the dataset in its current state."""
     document = document_of_data(dict(trial.here.data), trial.here.file)
     return rubric_of(validate(document, trial.registry.catalogue, trial.registry.own).portable)
 

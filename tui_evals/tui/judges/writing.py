@@ -205,7 +205,7 @@ class WriteEvaluator(Dialog[str]):
             self.dismiss(None)
 
     def action_leave(self) -> None:
-        """Escape takes what is written, as in every box."""
+        """Escape accepts the text, as in every box."""
         self.action_take()
 
 

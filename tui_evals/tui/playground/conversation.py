@@ -44,12 +44,12 @@ from tui_evals.text.templates import TemplateError, template_variables
 
 
 class CannotTalk(Exception):
-    """There is no answer, or nothing to make an item of; the message says why and what to do."""
+    """There is no answer, or nothing to make an item from; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationStart:
-    """What every conversation about a dataset begins with, and what is sent along with its questions."""
+    """What every conversation about a dataset starts with and sends with its questions."""
 
     prompt: PromptUnderTest | None = None
     names: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class AnswerCost:
 
 
 def conversation_start(document: Document, data: dict[str, Any]) -> ConversationStart:
-    """The beginning that a dataset sets, as it is being edited."""
+    """The start that an edited dataset defines."""
     known, tools, response_format = data.get("variables"), data.get("tools"), data.get("response_format")
     sent = ConversationStart(
         known=known if isinstance(known, dict) else {},
@@ -121,7 +121,7 @@ def first_target(settings: Settings) -> TargetConfig:
 
 
 class Conversation:
-    """What was said so far, and with whom; the target is opened with the first question."""
+    """A conversation with a target; the target is opened with the first question."""
 
     def __init__(self, root: Path, environment: Callable[[], Mapping[str, str]], config: TargetConfig) -> None:
         self.config = config
@@ -129,7 +129,7 @@ class Conversation:
         self.values: dict[str, Any] = {}
         """Values of the variables of the prompt under test."""
         self.system = ""
-        """What the target is told first, where there is no prompt under test."""
+        """The system prompt if there is no prompt under test."""
         self.messages: list[Mapping[str, Any]] = []
         self.taken: dict[int, AnswerCost] = {}
         """By the place of the answer among the messages."""
@@ -153,7 +153,7 @@ class Conversation:
         self.config = config
 
     def opening(self) -> Chat:
-        """What is shown before the first question, filled in; CannotTalk says what is missing."""
+        """The messages before the first question, filled in; raises CannotTalk if something is missing."""
         beginning = self.beginning
         if beginning.problem:
             raise CannotTalk(beginning.problem)
@@ -300,7 +300,7 @@ def _values(text: str) -> list[str]:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is a JSON object or list; a lone number or word is no sign that JSON was wanted."""
+    """Whether a text is a JSON object or list; a single number or word does not count as JSON."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     try:

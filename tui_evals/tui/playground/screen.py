@@ -216,7 +216,7 @@ async def edit_variables(screen: Playground) -> None:
 
 
 def _fields(talk: Conversation) -> Sequence[Field]:
-    """A field for each variable; one whose value is no text is given as JSON."""
+    """A field for each variable; values other than text are edited as JSON."""
     values: Mapping[str, Any] = {**talk.beginning.known, **talk.values}
     return [
         Field(name, "text" if isinstance(values.get(name, ""), str) else "json", "Put into the prompt under test.")
@@ -268,7 +268,7 @@ _WAITING = frozenset(("send", "make_item", "target", "variables", "clear"))
 
 
 class Playground(FeatureScreen):
-    """A conversation, a box to write in, a line that says how it stands; no key reaches the panes below."""
+    """A conversation, a box to write in, and a status line; it gets all keys."""
 
     where: ClassVar[Where] = "playground"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("playground")]
@@ -334,7 +334,7 @@ class Playground(FeatureScreen):
     # -- showing
 
     def draw(self) -> None:
-        """Show the conversation as it is now, once its lines are made."""
+        """Show the current conversation, once its lines are built."""
         name, model = self.talk.config.name, self.talk.config.model
         title = f"Playground · {name}" + (f" ({model})" if model != name else "")
         self.lines.border_title = Content(safe_line(title, 120))
@@ -360,12 +360,12 @@ class Playground(FeatureScreen):
             self.call_after_refresh(self.lines.scroll_to, y=start, animate=False)
 
     def tell(self, text: str, kind: Severity = "info") -> None:
-        """Say something, for a while in place of how things stand."""
+        """Show a message for a while in place of the status."""
         self._tick()
         self.query_one(Status).tell(text, kind)
 
     def _tick(self) -> None:
-        """How things stand now."""
+        """Show the current status."""
         name = self.talk.config.name
         seconds = int(time.monotonic() - self._since)
         asking = f"{name}: asking… {seconds} s · esc stops waiting"
@@ -434,7 +434,7 @@ class Playground(FeatureScreen):
         return True
 
     def would_be_lost(self) -> str | None:
-        """A conversation of which no item was made, and a question that was not sent."""
+        """What leaving would lose: a conversation without an item, or a question that was not sent."""
         if self.talk.messages != self.made_of:
             return "the conversation in the playground is in no item; P goes there, ctrl+t makes one of it"
         return "a question in the playground was not sent" if self.box.text.strip() else None

@@ -60,7 +60,7 @@ class _RunVerdicts:
 
 
 class VerdictReader:
-    """Reads the runs of a dataset, the latest first; what is over is read once."""
+    """Reads the runs of a dataset, the latest first; finished ones are read once."""
 
     def __init__(self, database: Path, root: Path) -> None:
         self._database = database
@@ -162,10 +162,10 @@ def verdict_board(sheet: RuleSheet, rates: CollectedVerdicts) -> VerdictBoard:
 
 _NUMBER, _COUNT = 5, 7
 _LEAST = 24  # columns a rule needs before there is room for a rate
-_LEAST_TEXT = 12  # columns of its text after what is before it
+_LEAST_TEXT = 12  # columns for its text after its number and marks
 _WIDEST = 18
 _STATUS = 9
-_EXPECTED = 60  # columns from which what is expected is next to what is asked
+_EXPECTED = 60  # columns from which the expected text is next to the question
 _GROUPS = {BASELINE: "baseline tests, made without rules", LOOSE: "tests of no rule"}
 _GROUNDED: Mapping[str, tuple[str, Style, str]] = {
     "ok": ("✓", "pass", "the prompt says so"),
@@ -294,7 +294,7 @@ def _status(tally: VerdictTally) -> AnswerStatus:
 
 
 class RuleRows(LazyRows):
-    """A rule, what is known of it, and its tests; the key of a test is its position in the dataset."""
+    """A rule with its facts and its tests; the key of a test is its position in the dataset."""
 
     def __init__(self, sheet: RuleSheet, board: VerdictBoard, key: object, tests: Sequence[int], width: int) -> None:
         self._head = _head(sheet, board, key, len(tests), width)
@@ -420,7 +420,7 @@ class Rulebook:
 
     @property
     def ready(self) -> bool:
-        """Whether the sheet is that of the dataset as it is now."""
+        """Whether the sheet is that of the current dataset."""
         return self._read is not None and self._read == self._mark
 
     @property
@@ -435,7 +435,7 @@ class Rulebook:
         self.soon()
 
     def soon(self) -> None:
-        """Read what is no longer as it was read."""
+        """Read again what has changed."""
         if not self._busy and self._stale():
             self._busy = True
             self._work = self._widget.run_worker(

@@ -1,4 +1,4 @@
-"""The commands that open the rules and generate a dataset with rules, and what is said once one is generated."""
+"""Commands that open the rules or generate a dataset with rules, and the messages at the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCREEN = "rules"
 
 
 def open_rules(desk: Desk) -> None:
-    """Show the rules; the screen stays as it was left."""
+    """Show the rules; the screen keeps its state."""
     if not desk.is_screen_installed(_SCREEN):
         # Imported when it is wanted, because it would hold up every first picture.
         from tui_evals.tui.rules.screen import RulesScreen
@@ -79,7 +79,7 @@ async def _announce(desk: Desk, row: ActivityRow) -> None:
         desk.tell(f"{file.name}: stopped. What was made is kept, and 8 continues", "warn")
         return
     if row.status != "finished":
-        desk.tell(f"{file.name} could not be made: {row.message or 'its process is gone'}", "error")
+        desk.tell(f"{file.name} could not be made: {row.message or 'its process ended'}", "error")
         return
     desk.workspace.look()
     desk.post_message(StateChanged())

@@ -78,7 +78,7 @@ class Regeneration:
     number: int
     says: str
     most: int | None = None
-    """For how many output rules tests are made from now on, where that is to change."""
+    """A new number of output rules to make tests for; None keeps it."""
 
     def request(self, values: Mapping[str, Any], recorded: str | None) -> GenerationRequest:
         """The generation; a target that the folder names is left to it, because it needs its own permission."""
@@ -152,7 +152,7 @@ class RegenerationForm(Form):
 
 
 async def remake_tests(screen: RulesView, line: RuleLine) -> None:
-    """Have the tests of a rule made anew; one that is not tested yet is tested from now on."""
+    """Replace the tests of a rule; a rule without tests gets some from now on."""
     if not await files_agree(screen):
         return
     texts, most = screen.book.sheet.texts, None
@@ -169,7 +169,7 @@ async def remake_tests(screen: RulesView, line: RuleLine) -> None:
 
 
 async def remake_inverse(screen: RulesView, line: RuleLine) -> None:
-    """Have the inverse of an output rule written anew."""
+    """Rewrite the inverse of an output rule."""
     if not await files_agree(screen):
         return
     if not screen.book.sheet.texts.paired:
@@ -240,7 +240,7 @@ async def _stop_made(desk: Desk, prompt: Path) -> bool:
     text = f"Tests of {prompt.name} are being generated: {progress_text(live)}. What was made is kept. Stop it?"
     if await desk.push_screen_wait(Confirm("generate", text, "stop it")):
         await desk.writer.write(partial(order_activity, key=live.key, order="stop"))
-        desk.tell("it ends once what is in flight has its answer")
+        desk.tell("it ends once its open requests are answered")
     return True
 
 
@@ -355,7 +355,7 @@ async def stop(screen: RulesView) -> None:
     except StoreError as problem:
         screen.tell(str(problem), "error")
         return
-    gentle = "it ends once what is in flight has its answer; x again ends it now"
+    gentle = "it ends once its open requests are answered; x again ends it now"
     screen.tell(gentle if order == "stop" else "it ends now")
 
 
@@ -365,7 +365,7 @@ async def _read_in(screen: RulesView, making: Making) -> tuple[str, Severity]:
     if ended.status != "finished" and ended.control:
         return f"{what}: stopped; what was made before that is kept in the files", "warn"
     if ended.status != "finished":
-        return f"{what} could not be made: {ended.message or 'its process is gone; m shows how far it came'}", "error"
+        return f"{what} could not be made: {ended.message or 'its process ended; m shows how far it came'}", "error"
     if editing.dirty:
         return (
             f"{what}: made in {seconds} and written to {editing.document.file.name}, but you have edited the dataset "
@@ -427,12 +427,12 @@ class RulesScreen(RulesView):
             self.tell("no test belongs to it yet: t has some made", "warn")
 
     def do_filter(self) -> None:
-        """Type words that must stand in a rule or its tests."""
+        """Open the filter for words of a rule or its tests."""
         self.entry.display = True
         give_keys(self.entry)
 
     def do_leave(self) -> None:
-        """Out of the filter, then back to the list, then to the workbench; what is being made continues."""
+        """Leave the filter, then the tests, then the screen; generating continues."""
         if self.entry.display:
             self.entry.value, self.entry.display = "", False
             give_keys(self.rules)
@@ -448,7 +448,7 @@ class RulesScreen(RulesView):
     # -- rules
 
     async def do_edit(self) -> None:
-        """Write the rule anew."""
+        """Edit the rule."""
         if (line := self.line) is not None:
             await view.edit_rule(self, line)
 
@@ -488,17 +488,17 @@ class RulesScreen(RulesView):
     # -- tests
 
     async def do_tests(self) -> None:
-        """Have the tests of the rule made anew."""
+        """Replace the tests of the rule."""
         if (line := self.line) is not None:
             await remake_tests(self, line)
 
     async def do_inverse(self) -> None:
-        """Have the inverse of the rule written anew."""
+        """Rewrite the inverse of the rule."""
         if (line := self.line) is not None:
             await remake_inverse(self, line)
 
     async def do_stop(self) -> None:
-        """Stop what is being made."""
+        """Stop generating."""
         await stop(self)
 
     async def do_run(self) -> None:

@@ -85,7 +85,7 @@ class RuleSheet:
     name: str = ""
     texts: RuleTexts = NO_TEXTS
     most: int | None = None
-    """For how many output rules tests are made; None is all."""
+    """The number of output rules to make tests for; None means all."""
     lines: tuple[RuleLine, ...] = ()
     baseline: tuple[int, ...] = ()
     loose: tuple[int, ...] = ()
@@ -235,7 +235,7 @@ class RuleFiles:
     texts: RuleTexts | None = None
     """The rules as the files hold them; None without files."""
     cannot: str = ""
-    """Why nothing can be made anew here."""
+    """Why nothing can be generated here."""
 
 
 def read_rule_files(file: Path) -> RuleFiles:
@@ -260,7 +260,7 @@ def read_rule_files(file: Path) -> RuleFiles:
 
 
 def _words(named: Sequence[object]) -> tuple[str, ...]:
-    """The names in some values, each of which is one or a list of them."""
+    """The names in some values, each of which is a name or a list of names."""
     listed = (value if isinstance(value, list) else [value] for value in named)
     return tuple(word for words in listed for word in words if isinstance(word, str))
 
@@ -379,7 +379,7 @@ def _with_rule(item: Data, rule: Rule | None) -> Data:
 
 
 def deletion_words(tests: int) -> str:
-    """What it means for its tests that a rule is gone."""
+    """What deleting a rule means for its tests."""
     if not tests:
         return "No test is lost: it has none."
     return f"{tests} tests stay, but belong to no rule then." if tests > 1 else "Its test stays, but of no rule then."

@@ -112,12 +112,12 @@ def _of_rules(screen: RulesView, action: str) -> str | None:
     if action in _MAKES and screen.book.origin.cannot:
         return screen.book.origin.cannot
     if action in _MAKES and editing is not None and editing.dirty:
-        return "save first (ctrl+s): what is made goes into the file of the dataset"
+        return "save first (ctrl+s): tests are written to the file of the dataset"
     return None
 
 
 def news_lines(making: Making | None, book: Rulebook) -> list[tuple[str, Style]]:
-    """What is to be said besides: something under way, files that differ, runs that cannot be read."""
+    """Further messages: running work, files that differ, unreadable runs."""
     lines: list[tuple[str, Style]] = []
     if making is not None and making.live:
         seconds = max(time.time() - making.row.created, 0)
@@ -150,7 +150,7 @@ RulesView.beside #tests { width: 1fr; border-top: none; border-left: solid $bord
 
 
 class RulesView(FeatureScreen):
-    """Lists the rules and the tests of one of them; it stays as it is while one is elsewhere."""
+    """Lists the rules and the tests of one of them; it keeps its state while another screen is shown."""
 
     where: ClassVar[Where] = "rules"
     DEFAULT_CSS = _CSS
@@ -163,7 +163,7 @@ class RulesView(FeatureScreen):
         self.making: Making | None = None
         """What was made last for this project, or is being made."""
         self.cursor_target: object = None
-        """The rule the cursor goes to once it is there."""
+        """The rule for the cursor, once it exists."""
         self.words = ""
         self.shown: dict[object, tuple[int, ...]] = {}
         self._file: object = None
@@ -171,7 +171,7 @@ class RulesView(FeatureScreen):
         """One comes from the workbench, or from elsewhere, where anything may have been changed."""
 
     def compose(self) -> ComposeResult:
-        """What it is about, the rules, the tests of one of them, what is to be said, and the keys."""
+        """The head, the rules, the tests of one rule, the messages and the keys."""
         self.top = Lines(choosing=False, id="head")
         self.titles = Lines(choosing=False, id="titles")
         for part in (self.top, self.titles):
@@ -195,7 +195,7 @@ class RulesView(FeatureScreen):
         self.set_interval(_TICK, self._tick)
 
     def on_screen_resume(self) -> None:
-        """Show the rules as they are now."""
+        """Show the current rules."""
         self.set_class(self.app.size.width >= _BESIDE, "beside")
         if self.focused is None:
             give_keys(self.rules)
@@ -240,7 +240,7 @@ class RulesView(FeatureScreen):
     # -- showing
 
     def refresh_all(self) -> None:
-        """Show all as it is now, and read what is not."""
+        """Show the current state, and read what has changed."""
         if not self.is_mounted:
             return
         file = self.workspace.editing and self.workspace.editing.document.file
@@ -361,7 +361,7 @@ _INVERSE = "here and in inverse_rules.txt"
 
 
 async def edit_rule(screen: RulesView, line: RuleLine) -> None:
-    """Write a rule anew."""
+    """Edit a rule."""
     if not await files_agree(screen):
         return
     title = f"inverse of rule {line.rule.of}" if line.rule.inverse else f"rule {line.rule.of}"
@@ -409,7 +409,7 @@ async def add_rule(screen: RulesView) -> None:
 
 
 async def remove_rule(screen: RulesView, line: RuleLine) -> None:
-    """Delete a rule, once it has been said what becomes of its tests."""
+    """Delete a rule, after saying what that means for its tests."""
     if not await files_agree(screen):
         return
     before = screen.book.sheet.texts
@@ -428,7 +428,7 @@ async def remove_rule(screen: RulesView, line: RuleLine) -> None:
 
 
 async def apply_rules(screen: RulesView, after: RuleTexts, what: str, says: str, at: object = None) -> None:
-    """Have the files and the dataset hold other rules, as one step that undo takes back."""
+    """Write other rules to the files and the dataset, as one undoable step."""
     book, workspace = screen.book, screen.workspace
     sheet, editing, data = book.sheet, workspace.editing, workspace.data
     try:

@@ -302,7 +302,7 @@ class BattlePage(Reading):
         if running.wait is not None:
             lines.append(BattleLine(command_wait_sentence(running.wait, time.time(), is_over=False), "warn"))
         if running.status == "interrupted":
-            why = running.message or "its process is gone"
+            why = running.message or "its process ended"
             lines.append(BattleLine(stopped_sentence(why), "warn"))
         elif running.status == "finished" and running.total and (why := state.why_undecided):
             lines.append(BattleLine(f"{self._asked.judge} gave not a single verdict: {why}", "warn"))

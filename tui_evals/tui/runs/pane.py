@@ -100,7 +100,7 @@ async def ask_note(app: App[Any], run: RunRow) -> RunEdit | None:
 
 
 async def ask_deletion(app: App[Any], run: RunRow) -> RunEdit | None:
-    """No run at all, once it has been said what goes with it."""
+    """The edit that deletes a run, or None, after saying what is deleted with it."""
     answers = f"its {run.total:,} answers" if run.total != 1 else "its answer"
     text = f"{run.name} ({run.key}), {answers}, their scores and what people said of them are deleted for good."
     if not await app.push_screen_wait(Confirm(f"Delete {run.name}?", text, "delete")):
@@ -143,7 +143,7 @@ def _drops_shown(database: Path, run: RunRow) -> str:
 
 
 async def carry_out(app: App[Any], writer: StoreWriter, run: RunRow, asking: AskEdit) -> StatusMessage | None:
-    """Ask for a change and write it; what is to be said then, or None if it was cancelled."""
+    """Ask for a change and write it; returns a message, or None if the user cancelled."""
     edit = await asking(app, run)
     if edit is None:
         return None
@@ -171,7 +171,7 @@ FindRun = Callable[[int | None], RunRow | None]
 def why_not(
     action: str, listed: ListedRun | None, runs: RunList, chosen: Callable[[], ChosenRuns | None]
 ) -> str | None:
-    """Nothing can be done with no run, nor compared with only one."""
+    """Why an action is not possible: there is no run, or only one to compare."""
     if listed is None:
         return _NO_RUN
     if action == "baseline":
@@ -264,7 +264,7 @@ class RunListLoader:
         self._timer: Timer | None = None
 
     def now(self) -> None:
-        """Load now, or once more when what is being loaded is there."""
+        """Load now, or again once the current load is done."""
         self._requested, self._missed, self._last = True, False, time.monotonic()
         if not self._busy:
             self._busy = True
@@ -362,7 +362,7 @@ class RunsPane(Pane):
         self.sync()
 
     def sync(self) -> None:
-        """Show the runs as they were last loaded, with the one on screen marked."""
+        """Show the last loaded runs, with the one on screen marked."""
         run = self.watching.run
         any_open = self.workspace.editing is not None
         drawn = (self._runs, run.id if run else None, self._marks, self._loader.text, any_open)
@@ -467,7 +467,7 @@ class RunsPane(Pane):
     # -- doing
 
     def why_not(self, action: str) -> str | None:
-        """Nothing can be done with no run, nor compared with only one."""
+        """Why an action is not possible: there is no run, or only one to compare."""
         if action in ("filter", "search", "battles") or self._runs is None:
             return None
         return why_not(action, self._listed(), self._runs, self.chosen)
@@ -509,7 +509,7 @@ class RunsPane(Pane):
             self.post_message(LabelRun(run.id))
 
     def do_filter(self) -> None:
-        """Type words that must stand in a run."""
+        """Open the filter for words of a run."""
         self.entry.display = True
         give_keys(self.entry)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PAGE = 200
 """Runs that are fetched at first, and that come to it when one reaches the end."""
 
-_PATIENCE = 0.3  # seconds of counting before what is known so far is shown
+_PATIENCE = 0.3  # seconds of counting before partial results are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class RunColumns:
 
 
 def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns:
-    """What of each run is told in a width, the columns as wide as what is in them."""
+    """The columns of a list of runs, as wide as their contents."""
     told, names = [run_cells(one, now) for one in runs], names_of(one.run.name for one in runs)
 
     def column(by: str, importance: int, least: int | None = None, *, rest: bool = False) -> Column:
@@ -475,7 +475,7 @@ def trend_line(one: TrendRun, width: int) -> Row:
 
 
 def rate_bar(rate: Figure | None, width: int, *, hollow: bool = False) -> str:
-    """A rate and its interval as a bar of which the whole width is all; of a partial run a hollow point at its rate."""
+    """A rate and its interval as a bar whose width is 100 %; a partial run has a hollow point at its rate."""
     if rate is None or rate.interval is None:
         return ""
     low, middle, high = (round(width * part) for part in (rate.interval.low, rate.value, rate.interval.high))

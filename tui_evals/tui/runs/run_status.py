@@ -20,7 +20,7 @@ from tui_evals.tui.terminal import NOTIFY_WAYS, notification_bytes, title_bytes,
 
 
 class Ending(NamedTuple):
-    """What is to be said when a run is over."""
+    """The message at the end of a run."""
 
     says: str
     finished: bool
@@ -60,7 +60,7 @@ def wrote_tests(run: RunRow) -> str:
 
 
 def notice(app: Desk) -> None:
-    """See how the run on screen stands; the bell rings when one is over that was seen going on."""
+    """Show the status of the run on screen; rings the bell when a run that was seen running is over."""
     run = app.watching.run
     if run is None:
         return

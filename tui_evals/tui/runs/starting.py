@@ -60,7 +60,7 @@ REFUSALS = (CannotPlan, ConfigurationError, DatasetError, StoreError)
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What a run is to be: a dataset as it is edited now, some of its items, and the values of the form."""
+    """The run to start: the edited dataset, some of its items, and the values of the form."""
 
     data: Mapping[str, Any]
     file: Path
@@ -223,7 +223,7 @@ class RunForm(Form):
         self._priced = False
 
     def on_mount(self) -> None:
-        """The cursor begins where enter starts the run, once it can be started."""
+        """Put the cursor on the start row once the run can start."""
         self.values_changed()
         if not faults_of(self.values):
             self._lines.show(self._rows, at=DONE)
@@ -291,7 +291,7 @@ _NOT_HERE = "nothing of the open dataset is selected here: go to the tree (1) an
 
 
 async def run(app: Desk) -> None:
-    """Run what is selected, as it is being edited, after a form that says what it costs."""
+    """Run the selection with its unsaved edits, after a form that shows the cost."""
     chosen = app.pane(app.front).selection()
     if chosen is None:
         app.tell(_OTHER_DATASET if app.front == "tree" else _NOT_HERE, "warn")
@@ -361,7 +361,7 @@ def prompt_choices(file: Path, root: Path, own: object = None) -> tuple[str, ...
 
 
 def with_prompts(values: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
-    """The values with the prompts that a stored run calls by name as their files; one that is gone stays as it is."""
+    """The values with the files of prompts that a stored run names; a prompt without a file keeps its name."""
     by_name = {prompt_name(Path(word)): word for word in prompts}
     named = list(dict.fromkeys(by_name.get(word, word) for word in values.get("prompts") or ()))
     return {name: value for name, value in values.items() if name != "prompts"} | ({"prompts": named} if named else {})
@@ -373,10 +373,9 @@ _LATEST = 50
 
 
 def first_values(last: Mapping[str, Any], settings: Settings, file: Path) -> dict[str, Any]:
-    """What the form begins with: as the last run of this dataset was started.
+    """The first values of the form: those of the last run of this dataset.
 
-    From a run of another dataset come its settings, but neither prompts, parameters nor targets where some are
-    configured.
+    From a run of another dataset come its settings, but not prompts, parameters or configured targets.
     """
     own = last.get("file") == str(file)
     found: dict[str, Any] = {"judge": settings.judge} if settings.judge else {}
@@ -389,7 +388,7 @@ def first_values(last: Mapping[str, Any], settings: Settings, file: Path) -> dic
 
 
 def last_values(app: Desk, file: Path) -> Mapping[str, Any]:
-    """The values of the form as it was taken last, else those of the latest run of the dataset."""
+    """The last accepted values of the form, else those of the latest run of the dataset."""
     last: Mapping[str, Any] = app.session.values.get("form") or {}
     if last.get("file") == str(file):
         return last
@@ -478,14 +477,14 @@ async def _approved(app: Desk, work: PreparedRun | Job) -> bool:
 
 
 def _refused(app: Desk, why: str) -> None:
-    """Why nothing runs, whole, for it may be longer than a line."""
+    """Show the whole reason why nothing runs, because it may be longer than a line."""
     app.followed_run = None
     app.tell("nothing was started", "warn")
     app.push_screen(Reading("why nothing was started", lambda width: [row(line) for line in wrapped(why, width)]))
 
 
 async def rerun(app: Desk) -> None:
-    """What is marked or shown, else what did not pass, again: as its open dataset is edited now, or as it was asked."""
+    """Retry marked or shown items, else those that did not pass, from the open dataset or as they were asked."""
     found = app.watching.run
     assert found is not None
     chosen = await asyncio.to_thread(app.watching.chosen)
@@ -654,7 +653,7 @@ def _turns(item: Any) -> int:
 
 
 async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
-    """What a run whose money is spent may spend from now on, asked for; None when it is to stay as it is."""
+    """Ask for a new limit of a run whose budget is spent; None to keep it."""
     spent = await asyncio.to_thread(_spent, app.workspace.database, run.id)
     limit = float((run.config.get("terms") or {}).get("max_cost") or 0.0)
 
@@ -704,7 +703,7 @@ async def pause(app: Desk) -> None:
 
 
 async def _asks_errors(app: Desk, run: RunRow) -> bool:
-    """Whether what ended as an error in a finished run is to be asked again in it; says so where there is none."""
+    """Ask whether to retry the errors of a finished run; shows a message if there are none."""
     try:
         errors = await asyncio.to_thread(_errors, run, app)
     except CannotPlan as problem:
@@ -726,10 +725,10 @@ def _stored_job(run: RunRow, app: Desk) -> Job:
 
 
 async def stop(app: Desk) -> None:
-    """Stop once what is in flight has its answer."""
+    """Stop once open requests are answered."""
     found = app.pane(app.front).run_row()
     assert found is not None
-    await _controlled(app, found, "stop", "stops once what is in flight has its answer; p resumes it later")
+    await _controlled(app, found, "stop", "stops once its open requests are answered; p resumes it later")
 
 
 async def _controlled(app: Desk, run: RunRow, word: Any, says: str) -> None:

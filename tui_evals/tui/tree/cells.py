@@ -20,7 +20,7 @@ Kind = Literal["field", "tags", "variable", "shown"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: a field of the item, its tags, one of its variables, or what is only shown."""
+    """A column: a field of the item, its tags, one of its variables, or a read-only value."""
 
     name: str
     kind: Kind = "field"
@@ -54,7 +54,7 @@ def column_named(name: str) -> Column:
 
 
 def cell_text(item: object, column: Column) -> str:
-    """What is in a cell, as it is written there."""
+    """The text of a cell."""
     if not isinstance(item, dict):
         return ""
     if column.kind == "variable":
@@ -162,7 +162,7 @@ def table_text(items: Iterable[object], columns: Sequence[Column]) -> str:
 
 
 def read_table(text: str) -> list[list[str]]:
-    """The rows of a pasted table, by tabs, else by commas where every row has as many; formulas as they were."""
+    """The rows of a pasted table, split at tabs, or at commas if all rows have equally many; formulas are restored."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     if not lines:
         return []
@@ -181,7 +181,7 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def headings_of(rows: Sequence[Sequence[str]]) -> list[Column] | None:
-    """The columns that the first row names; None where it is no row of headings."""
+    """The columns that the first row names; None if it is not a heading."""
     if len(rows) < 2:
         return None
     columns = [column_named(name) for name in rows[0]]
@@ -213,7 +213,7 @@ def paste(
     """Where a pasted table goes.
 
     With headings each row goes to the item with its testId, else it is a new item. Without, the cells go to the right
-    and down from the column `first` and the place `at` among the `shown` items; what is left over becomes new items.
+    and down from the column `first` and the place `at` among the `shown` items; the remaining rows become new items.
     """
     rows = read_table(text)
     named = headings_of(rows)
@@ -240,5 +240,5 @@ def paste(
 
 
 def _own(column: Column) -> Column:
-    """A heading of our own table that is only shown is no variable."""
+    """The column of a heading, so that our own read-only columns do not become variables."""
     return next((one for one in (EVALUATORS, STATUS) if one.name == column.name), column)

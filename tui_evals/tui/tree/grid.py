@@ -100,7 +100,7 @@ class CellInput(LineInput):
 
 
 class GridScreen(FeatureScreen):
-    """A table over the items of the open dataset; every action is one step that `u` takes back."""
+    """A table of the items of the open dataset; every action is one undoable step."""
 
     where: ClassVar[Where] = "grid"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("grid")]
@@ -115,7 +115,7 @@ class GridScreen(FeatureScreen):
         self._desk, self._space, self._statuses = desk, desk.workspace, statuses
         self._columns = columns_of(self._space.items)
         self._seen = self._space.items
-        """The items of which the columns are known."""
+        """The items whose columns are known."""
         self._hidden: set[Column] = set()
         self._column = 1
         self._sorted: tuple[Column, bool] | None = None
@@ -169,7 +169,7 @@ class GridScreen(FeatureScreen):
         return sorted(range(len(items)), key=texts.__getitem__, reverse=descending)
 
     def _show(self, at: Hashable = None) -> None:
-        """Show the items as they are now; a variable that only new ones have gets a column."""
+        """Show the current items; a variable that only new ones have gets a column."""
         before, self._seen = self._seen, self._space.items
         if before is not self._seen:
             more = columns_of(splice(before, self._seen).added)
@@ -233,7 +233,7 @@ class GridScreen(FeatureScreen):
         return [title, Row((Piece("  "), *(piece for one in names for piece in (one, Piece(" ")))))]
 
     def _say_cell(self) -> None:
-        """The whole of the cell below the table."""
+        """Show the whole cell below the table."""
         place = self._place
         text = "" if place is None or place >= len(self._space.items) else self._cell(place)
         self._hint.update(Content(f"{self._current.name}: {safe_line(text, 300)}"))
@@ -252,7 +252,7 @@ class GridScreen(FeatureScreen):
     # -- steps
 
     def _edit(self, step: Callable[[Data], Data], what: str) -> bool:
-        """Make one step in cells, or say why it cannot be made; the panes behind the table see it once it is left."""
+        """Edit cells in one step, or show why not; the panes behind are updated when the table is closed."""
         try:
             data = step(self._space.data)
         except CannotEdit as problem:
@@ -263,7 +263,7 @@ class GridScreen(FeatureScreen):
         return True
 
     def _after(self, count: int) -> None:
-        """Where items have gone, the panes behind the table must know before they draw them; else once it is left."""
+        """Update the panes behind the table at once if items were removed, else when it is closed."""
         if len(self._space.items) < count:
             self._desk.post_message(StateChanged())
         self._show(self._space.item)

@@ -56,7 +56,7 @@ def set_tags(workspace: Workspace, items: Sequence[int], remove: Sequence[str], 
 def read_tags(text: str, listed: Mapping[str, str], had: Collection[str]) -> tuple[list[str], list[str]]:
     """The tags to remove and those to add: `tag` or `+tag` adds one, `-tag` removes one that an item has.
 
-    Of `listed`, the tags that stood in the line by their spelling, those that are no longer in it are removed.
+    `listed` has the tags that were in the line, by their spelling; those that are no longer in it are removed.
     """
     words = [word for part in text.split(",") if (word := part.strip())]
     minus = {tag: word for word in words if word not in listed and word[:1] == "-" and (tag := word[1:].strip()) in had}
@@ -97,9 +97,9 @@ def _categories(workspace: Workspace, items: Sequence[int]) -> list[Entry]:
 
 
 async def ask_tags(pane: Pane, items: Sequence[int]) -> tuple[list[str], list[str]] | None:
-    """The tags to remove from items and those to add; None to cancel.
+    """Ask for tags to remove from items and to add; None to cancel.
 
-    The tags of one item are in the line; of several the line says only what is to change.
+    The line of one item starts with its tags; that of several items takes only changes.
     """
     common = common_tags(pane.workspace, items)
     had = {tag for number in items for tag in item_tags(pane.workspace.items[number], number)}

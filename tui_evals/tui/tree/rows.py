@@ -91,7 +91,7 @@ def row_keys(
 
 @dataclass(slots=True)
 class ItemMeasures:
-    """How many turns each item has and how names are written, brought up to date by what an edit changed."""
+    """The number of turns of each item and the form of its name, updated after each edit."""
 
     items: Sequence[Any] = ()
     turns: list[int] = field(default_factory=list)
@@ -153,7 +153,7 @@ class PerItem(Generic[Made]):
         self._known: dict[int, tuple[object, Made]] = {}
 
     def of_all(self, items: Sequence[object]) -> list[Made]:
-        """What it is for each of them; what is known of items that are gone is forgotten in time."""
+        """The value for each item; values of removed items are dropped in time."""
         if len(self._known) > 2 * len(items) + 1000:
             self._known = {}
         return [self(item) for item in items]
@@ -200,7 +200,7 @@ class TreeShape:
     """The items that the filter lets through."""
     wanted: ItemFilter = field(default_factory=lambda: ItemFilter(""))
     looked_through: Sequence[Any] | None = None
-    """The items of which these were found."""
+    """The items that were searched."""
     groups: Mapping[str, Sequence[int]] | None = None
     keys: RowKeys = field(default_factory=lambda: RowKeys((), None))
     measures: ItemMeasures = field(default_factory=ItemMeasures)
@@ -221,7 +221,7 @@ class TreeShape:
         return (self.by_category, self.folded, self.shut, self.words)
 
     def follow(self, items: Sequence[Any]) -> None:
-        """Let what is folded go along with items that an edit moved."""
+        """Keep folds on their items when an edit moves them."""
         self.folded = follow_items(self.folded, self.items, items)
         self.items = items
 
@@ -247,7 +247,7 @@ class TreeShape:
         return place >= len(self.shown) or self.shown[place] != item
 
     def lay(self, items: Sequence[Any], keep: int | None) -> None:
-        """Find the rows for items as they are now; the item to keep is shown whatever the filter says."""
+        """Lay out the rows of the current items; the item `keep` is shown even if the filter hides it."""
         self.items = items
         self.measures.follow(items)
         if self.looked_through is not items or self.wanted.asks_status:
@@ -260,7 +260,7 @@ class TreeShape:
         self.keys = row_keys(self.measures.turns, shown, self.folded, self.groups, self.shut)
 
     def row_for(self, where: Key) -> Key:
-        """The row that stands for a place: its own, or the one it is folded into."""
+        """The row of a place: its own, or the one it is folded into."""
         number = where[1] if len(where) > 1 else None
         if not isinstance(number, int) or number >= len(self.items):
             return DATASET
@@ -281,7 +281,7 @@ class TreeShape:
         return list((self.groups or {}).get(name, ())) if isinstance(name, str) else []
 
     def fold(self, key: Key) -> bool:
-        """Hide what is below a row, below the dataset all turns; False when nothing was to be hidden."""
+        """Hide the rows below a row, or all turns for the dataset; False if nothing changed."""
         before = self.mark()
         if key == DATASET:
             self.folded = frozenset(number for number, item in enumerate(self.items) if turn_count(item))
@@ -293,7 +293,7 @@ class TreeShape:
         return self.mark() != before
 
     def unfold(self, key: Key) -> bool:
-        """Show what is below a row; False when nothing was hidden."""
+        """Show the rows below a row; False if nothing changed."""
         before = self.mark()
         if key == DATASET:
             self.folded, self.shut = frozenset(), frozenset()
@@ -316,7 +316,7 @@ _BEGIN = (
 
 
 def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
-    """The datasets that can be opened, and what else one can begin with; each row does what it says."""
+    """The first page: datasets to open and other ways to start, one per row."""
     if others:
         head = [row(("No dataset is open.", "strong")), row(), *dataset_rows(others, width)]
     else:
@@ -329,7 +329,7 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
 Counts = Mapping[Key, int]
 _STATUS = 10
 _BEGINNING = 28  # columns enough to tell what an item asks
-_BESIDE_NAME = 18  # of them those that a long name leaves, with what is shown before it
+_BESIDE_NAME = 18  # of these, the columns left after a long name
 _PREVIEW = 400
 NO_CATEGORY = "no category"
 
@@ -418,7 +418,7 @@ class TreeRows(LazySequence[Row]):
         return self._line(key, head, self._named + self._fold + 3, item, end)
 
     def _line(self, key: Key, head: tuple[Piece, ...], used: int, unit: object, end: Piece) -> Row:
-        """A row of what is shown before the prompt, as much of the prompt as there is room for, problems and status."""
+        """A row: its head, as much of the prompt as fits, problems and status."""
         count = self.tree.problems.get(key, 0)
         wrong = Piece(f" !{count}" if count else "", "error")
         text, style = preview(unit, whole=len(key) > 2 or key[1] in self.tree.folded)

@@ -1,4 +1,4 @@
-"""The dataset tree as it is shown, with the latest status of every item kept up to date."""
+"""The dataset tree, with the latest status of every item kept up to date."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class StatusLoader:
             self._begin()
 
     def _begin(self) -> None:
-        """Read; what is being read already is of another file, or of before something was deleted."""
+        """Start to read the statuses again, for another file or after a deletion."""
         self._readings += 1
         self._busy, self._missed = self._file is not None, False
         if self._file is not None:
@@ -216,7 +216,7 @@ class TreeView(Pane):
         self._lines.show(lambda width: TreeRows(tree, width), at=at)
 
     def _row_to_stay_on(self, key: Hashable) -> Hashable:
-        """The row to stay on: a place stands in for itself when what it is folded into has changed."""
+        """The row to stay on; a place is replaced by the row that it is folded into."""
         return self._shape.row_for(self._where) if is_unit(key) else key
 
     def _others(self) -> tuple[OtherDataset, ...]:
@@ -250,7 +250,7 @@ class TreeView(Pane):
         self._entitle()
 
     def _statuses_changed(self, keys: Collection[Hashable]) -> None:
-        """Items did otherwise than before: draw them, or find anew those that fit a filter that asks for it."""
+        """Draw items whose status changed, or search again if the filter asks for a status."""
         if not self._shape.wanted.asks_status:
             self._redraw(keys)
         elif self._soon is None:
@@ -280,7 +280,7 @@ class TreeView(Pane):
 
     @property
     def cursor_key(self) -> Key:
-        """The row of the cursor; where one went meanwhile counts before it."""
+        """The row of the cursor, or of the current place if that was changed elsewhere."""
         key = self._lines.key
         if isinstance(key, tuple) and self.workspace.where == self._where:
             return key

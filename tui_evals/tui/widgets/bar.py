@@ -22,7 +22,7 @@ _STAYS: dict[Severity, float] = {"info": 10.0, "warn": 15.0, "error": 60.0}
 
 
 class Status(Static):
-    """A line for what was said last, more where it takes more to read all of it, and after a while how things stand."""
+    """A line for the last message, more lines if it needs them, and after a while the status."""
 
     def __init__(self) -> None:
         super().__init__("", id="status", markup=False)
@@ -31,7 +31,7 @@ class Status(Static):
         self._saying: Timer | None = None
 
     def tell(self, text: str, kind: Severity = "info") -> None:
-        """Show a sentence in place of the one before; without one, how things stand."""
+        """Show a message in place of the one before; without one, the status."""
         if self._saying is not None:
             self._saying.stop()
         if not text:

@@ -67,10 +67,10 @@ Check = Callable[[str], str | None]
 
 
 class Ask(Dialog[str]):
-    """One line of text; the answer is None when it is cancelled.
+    """One line of text; the answer is None if the user cancels.
 
-    One that `keeps` is written into what is there already, so escape takes it, as in every box; others ask for what is
-    needed to begin something, which escape does not: it says so before what was typed is dropped.
+    With `keeps`, escape accepts the text, as in every box. Otherwise escape cancels, after a warning if something was
+    typed.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "take", show=False)]
@@ -116,7 +116,7 @@ class Ask(Dialog[str]):
         return self._check(self.query_one(Input).value) if self._check else None
 
     def action_leave(self) -> None:
-        """Take what is kept, and ask before it is dropped; leave what would begin something at the second press."""
+        """Accept or cancel, depending on `keeps`; warns before typed text is dropped."""
         typed = self.query_one(Input).value
         if typed == self._value or self._warned or not (self._keeps or typed.strip()):
             self.dismiss(None)
@@ -161,7 +161,7 @@ class Confirm(Dialog[bool]):
 
 
 Price = Callable[[], Awaitable[tuple[str, Any]]]
-"""Works out what something takes: the question to ask, empty where nothing needs one, and what is done after a yes."""
+"""Calculates a price: returns the question, empty if none is needed, and the value for a yes."""
 
 _PRICING = "Working out what it costs…"
 
@@ -297,7 +297,7 @@ class AskLong(Dialog[str]):
         self._hint()
 
     def _hint(self) -> None:
-        """Show what completes the text, else what is wrong with it."""
+        """Show the completion of the text, else its error."""
         found = self._box.completion
         problem = None if found is not None else self._check(unspelled(self._box.text))
         self.say(found.words if found is not None else problem or self._help, wrong=problem is not None)
@@ -330,7 +330,7 @@ class AskLong(Dialog[str]):
             self.dismiss(None)
 
     def action_leave(self) -> None:
-        """Escape takes what is written, as in every box."""
+        """Escape accepts the text, as in every box."""
         self.action_take()
 
 
@@ -339,7 +339,7 @@ class Entry:
     """Something to choose: its name, a word next to it, and more to read while the cursor is on it."""
 
     key: Hashable
-    """What is chosen; None for what is only there to be read."""
+    """What is chosen; None for an entry that can only be read."""
     name: str
     about: str = ""
     more: str | Callable[[], str] = ""

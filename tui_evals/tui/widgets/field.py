@@ -1,4 +1,4 @@
-"""The box in which a text is edited in place: its keys, and what is wrong with the text as a whole sentence."""
+"""The box in which a text is edited in place, with its keys and its error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FieldBox(Vertical):
             self.text = text
 
     class Ended(Message):
-        """The edit has ended; the box stays until it is closed or begun anew."""
+        """The edit has ended; the box stays until it is closed or used again."""
 
         def __init__(self, text: str, then: Then) -> None:
             super().__init__()
@@ -57,7 +57,7 @@ class FieldBox(Vertical):
 
     @property
     def text(self) -> str:
-        """The text as it is now, with the hidden characters that are spelled in the box."""
+        """The current text, with hidden characters restored from their spelling in the box."""
         return unspelled(self.area.text)
 
     def begin(
@@ -95,18 +95,18 @@ class FieldBox(Vertical):
         self.area.move_cursor((len(before) - 1, len(before[-1])))
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
-        """What is to be said next to the field while you type, over as many lines as it takes."""
+        """Show a message next to the field while the user types, over as many lines as needed."""
         self._problem = text
         self._hint_at_cursor()
         self.set_class(wrong, "wrong")
         self._hint.set_class(wrong, "wrong")
 
     def _hint_at_cursor(self) -> None:
-        """Show what completes the text, or else what is said of it."""
+        """Show the completion of the text, or else the message."""
         found = self.area.completion
         hint = Content(safe(found.words if found is not None else self._problem))
         if hint != self._hint.content:
-            self._hint.update(hint)  # lays out all of the screen, so not for what is shown there already
+            self._hint.update(hint)  # lays out the whole screen, so only if the text changed
         self._hint.display = bool(hint)
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:

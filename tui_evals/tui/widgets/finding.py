@@ -1,6 +1,7 @@
-"""Ranks names by what is typed: the name itself, its beginning, the beginning of its words, within, roughly, about.
+"""Ranks names by a typed text: equal, beginning, beginning of a word, within, fuzzy, then in the description.
 
-What completes a text at the cursor is ranked in the same way."""
+Completions at the cursor are ranked in the same way.
+"""
 
 from __future__ import annotations
 

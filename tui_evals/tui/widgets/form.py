@@ -1,4 +1,4 @@
-"""A form as a list of fields: enter edits one, what is wrong is next to it, and the last row does it."""
+"""A form as a list of fields: enter edits one, errors are next to it, and the last row submits."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Form(Dialog[dict[str, Any]]):
             self.call_after_refresh(self.action_edit)
 
     def redraw(self, says: str | None = None) -> None:
-        """Show the values as they are now, and what is to be said above the last row."""
+        """Show the current values, and a message above the last row."""
         self._says = self._says if says is None else says
         self._lines.show(self._rows)
 
@@ -204,7 +204,7 @@ class Form(Dialog[dict[str, Any]]):
             self._list(one, MAPPING if one.kind == "map" else LIST, None)
 
     def _begin(self, one: Field, start: Start) -> None:
-        """Write a value anew, in the way of what it begins with."""
+        """Edit a value of another kind, starting with its template."""
         self.edit(replace(data_field(one.name, start.value), about=one.about), start.value)
 
     def _choose(self, one: Field, now: Any) -> None:
@@ -242,7 +242,7 @@ class Form(Dialog[dict[str, Any]]):
         self.app.push_screen(form, listed)
 
     def _offer_made(self, one: Field, name: str, value: Any) -> None:
-        """Offer a value that can be made of what is there, next to writing one."""
+        """Offer a value made of existing data, next to writing one."""
 
         def chosen(choice: Any) -> None:
             if choice == "make":
@@ -283,7 +283,7 @@ class Form(Dialog[dict[str, Any]]):
             self._hint(event.value)
 
     def _hint(self, text: str) -> None:
-        """Say what is typed in the line, and how it is taken; or what is wrong with it."""
+        """Show what the line is for and how it is read, or its error."""
         one = self._editing
         if one is None:
             return
@@ -296,7 +296,7 @@ class Form(Dialog[dict[str, Any]]):
         self._take_line()
 
     def _take_line(self) -> bool:
-        """Take the line, if one is typed in; False once it was said why it cannot be read."""
+        """Accept the typed line, if there is one; False, with a message, if it is invalid."""
         if self._editing is None:
             return True
         value, problem = read_value(self._editing.kind, self._input.value)
@@ -535,7 +535,7 @@ class ListForm(Form):
             self.app.push_screen(Menu(f"add to {name or self._heading}", start_entries(starts)), chosen)
 
     def _add(self, name: str, value: Any, *, whole: bool = False) -> None:
-        """Add a value that holds as it is, or write it first; an empty one is `whole` where it needs nothing more."""
+        """Add a value that is valid, or edit it first; an empty one is valid if `whole`."""
         at = min(self._at + 1, len(self.values))
         one = self._shape.entry(name if self._shape.named else str(at + 1), value)
         self._new = (at, one)

@@ -51,7 +51,7 @@ class Field:
     default: str = ""
     """What holds while it is not given, in words."""
     make: tuple[str, Any] | None = None
-    """A value that can be made of what is there, and how that is called."""
+    """A value that can be made of existing data, with its name."""
     shape: Shape | None = None
     """What an object holds."""
     rows: ListShape | None = None
@@ -152,7 +152,7 @@ NOT_TYPED = frozenset((*IN_LINES, "yes", "choice", "several", "object", "rows"))
 
 
 def written_value(kind: Kind, value: Any) -> str:
-    """A value as it is written in a box of its own."""
+    """A value as the text of its box."""
     if kind == "list":
         return "\n".join(value)
     if kind == "map":
@@ -165,7 +165,7 @@ def written_value(kind: Kind, value: Any) -> str:
 
 
 def can_write(kind: Kind, value: Any) -> bool:
-    """Whether a value that is written in lines is read back as it was, with nothing hidden in it."""
+    """Whether a value written in lines is read back unchanged, without hidden characters."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     if (kind == "value" and isinstance(value, (dict, list))) or any(isinstance(one, (dict, list)) for one in parts):
         return False
@@ -178,13 +178,13 @@ def can_write(kind: Kind, value: Any) -> bool:
 
 
 def _plain(part: Any) -> str:
-    """A value of a map: a text as it is, unless it would be read as something else."""
+    """A value of a map as text, quoted if it would be read as something else."""
     plain = isinstance(part, str) and part == part.strip() and _read_part(part) == part
     return part if plain else json.dumps(part, ensure_ascii=False)
 
 
 def line_text(kind: Kind, value: Any) -> str:
-    """A value as it is typed in the line of a form."""
+    """A value as the text of a line in the form."""
     return safe_line(_plain(value) if kind == "value" else shown_value(value))
 
 
@@ -201,7 +201,7 @@ def _read_part(text: str) -> Any:
 
 
 def _read_map(text: str) -> tuple[Any, str | None]:
-    """What was written as a map, and what is wrong with it."""
+    """The map in a text, and its error."""
     read: dict[str, Any] = {}
     for line in text.splitlines():
         name, colon, part = (piece.strip() for piece in line.partition(":"))
@@ -231,7 +231,7 @@ def shown_value(value: Any) -> str:
 
 
 def read_value(kind: Kind, text: str) -> tuple[Any, str | None]:
-    """What was typed as a value of a kind, and what is wrong with it; nothing typed is no value."""
+    """The value of a typed text, and its error; an empty text has no value."""
     if not text.strip():
         return None, None
     if kind in ("number", "whole"):

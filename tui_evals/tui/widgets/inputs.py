@@ -76,7 +76,7 @@ def _count(number: int, thing: str) -> str:
 
 
 class LineInput(Input):
-    """A line to type in; a paste of several lines becomes one, and tab takes what is written, as enter does."""
+    """An input line; a paste of several lines becomes one, and tab submits, as enter does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab,shift+tab", "submit", "take", show=False)]
     spells: ClassVar[bool] = False
@@ -129,7 +129,7 @@ def closes_block(before: str) -> bool:
 
 
 def _in_text(before: str) -> bool:
-    """Whether the end of a text lies within a JSON text, whose closing quotation mark is still to come."""
+    """Whether the end of a text is inside a JSON string."""
     line = before.rpartition("\n")[2]
     return any(match.end() == len(line) and not match["end"] for match in _TEXT.finditer(line))
 
@@ -156,13 +156,13 @@ class EditArea(TextArea):
         self._spells = spells
         """Whether hidden characters are kept, spelled, and read back by the owner."""
         self.json = False
-        """Whether what is written is JSON."""
+        """Whether the text is JSON."""
         self.complete: Complete | None = None
         """What completes the text at the cursor; the right arrow takes it."""
         self.completion: Completion | None = None
 
     def update_suggestion(self) -> None:
-        """Find what completes the text at the cursor, and draw what is missing of it there."""
+        """Find the completion at the cursor, and draw its missing part."""
         complete, found = self.complete, None
         if complete is not None and self.selection.is_empty:
             found = complete(self._before(), self.get_text_range(self.selection.end, self.document.end))
@@ -170,7 +170,7 @@ class EditArea(TextArea):
         self.suggestion = found.rest if found is not None else ""
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        """Complete what is at the cursor now, before the owner hears of it."""
+        """Complete at the cursor before the owner is notified."""
         self.update_suggestion()
 
     def action_cursor_right(self, select: bool = False) -> None:
@@ -183,7 +183,7 @@ class EditArea(TextArea):
         self.replace(found.text, (row, column - len(found.typed)), (row, column), maintain_selection_offset=False)
 
     def on_paste(self, event: events.Paste) -> None:
-        """What is pasted takes the place of what is selected; what had to be changed in it is said."""
+        """Replace the selection by the pasted text; shows a message if the text had to be changed."""
         event.prevent_default()
         event.stop()
         if self.read_only:
@@ -206,7 +206,7 @@ class EditArea(TextArea):
             self.delete((row, column - 2), (row, column))
 
     def add_line(self) -> None:
-        """Begin a new line in place of what is selected; in JSON it is indented, and spelled within a text."""
+        """Start a new line in place of the selection; in JSON it is indented, and escaped inside a string."""
         start, end = sorted(self.selection)
         ahead, behind = "\n", ""
         if self.json:
@@ -217,16 +217,16 @@ class EditArea(TextArea):
             self.move_cursor((row - 1, len(ahead) - 1))
 
     def _before(self) -> str:
-        """The text up to the cursor, or up to what is selected."""
+        """The text up to the cursor, or up to the selection."""
         return self.get_text_range((0, 0), min(self.selection))
 
     def _refresh_scrollbars(self) -> None:
-        """While a layout is due, which looks again, there is no telling whether the text will fit."""
+        """Wait for a pending layout: before it, the size of the text is unknown."""
         if not self._layout_required:
             super()._refresh_scrollbars()
 
     def get_line(self, line_index: int) -> Text:
-        """A line as it is drawn."""
+        """A line as drawn."""
         line = super().get_line(line_index)
         if self.json:
             for start, end, token in tokens(line.plain):
@@ -244,25 +244,25 @@ HELP = (
 
 
 class CompletionSuggester(Suggester):
-    """Completes a line at its end; the right arrow takes what is completed."""
+    """Completes a line at its end; the right arrow accepts."""
 
     def __init__(self, complete: Complete) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
         self._complete = complete
 
     async def get_suggestion(self, value: str) -> str | None:
-        """The line with what is missing of its last name."""
+        """The line with its last name completed."""
         found = self._complete(value, "")
         return value + found.rest if found is not None and found.rest else None
 
 
 class ValueSuggester(Suggester):
-    """Completes the last term of a filter: what is before its colon, then a value."""
+    """Completes the last term of a filter: its key, then a value."""
 
     def __init__(self) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
         self.values: Mapping[str, Sequence[str]] = {}
-        """The values there are, by what is before the colon."""
+        """The known values by key."""
 
     async def get_suggestion(self, value: str) -> str | None:
         """What was typed with the rest of its last term."""
@@ -301,11 +301,11 @@ def _last_term(text: str) -> tuple[str, str | None, str]:
 
 
 ReadValues = Callable[[], Mapping[str, Sequence[str]]]
-"""Reads the values that a filter completes, by what is before the colon."""
+"""Reads the values that a filter completes, by key."""
 
 
 class FilterLine(Vertical):
-    """Hidden until you type; what is typed is told where it can be read, and given with enter."""
+    """Hidden until the user types; reports valid text at once, and submits it with enter."""
 
     FOOTER: ClassVar[Sequence[tuple[str, str]]] = (("enter", "to the list"), ("→", "complete"), ("esc", "no filter"))
 
@@ -316,7 +316,7 @@ class FilterLine(Vertical):
         self._suggester = ValueSuggester()
 
     class Typed(Message):
-        """A filter that can be read, of which more may follow."""
+        """A valid filter, to which more may be added."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -356,7 +356,7 @@ class FilterLine(Vertical):
         give_keys(self._input)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is missing, which is no fault yet while you type, or else tell it."""
+        """Report the filter, or show its error, or what is still missing while typing."""
         event.stop()
         problem = self._problem(event.value)
         self._say(problem)

@@ -133,7 +133,7 @@ class Lines(ScrollView, can_focus=True):
         self._plain: RichStyle | None = None
         """The style of a text without one, which takes long to find."""
         self._seen: dict[int, Strip] = {}
-        """The lines of the screen as they were drawn last."""
+        """The lines of the screen as last drawn."""
 
     # -- content
 
@@ -148,7 +148,7 @@ class Lines(ScrollView, can_focus=True):
 
     @property
     def rows(self) -> Rows:
-        """The rows as they are shown now."""
+        """The current rows."""
         return self._rows
 
     @property
@@ -195,7 +195,7 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_to(y=start if start < top else start + height - room, animate=False)
 
     def mark(self, text: str) -> None:
-        """Make a text stand out wherever it stands."""
+        """Highlight a text wherever it occurs."""
         self._search_text = text.casefold()
         self._strip.cache_clear()
         self.refresh()
@@ -336,7 +336,7 @@ class Lines(ScrollView, can_focus=True):
             yield bar, place
 
     def _refresh_scrollbars(self) -> None:
-        """The scrollbar is always there, so that nothing else is laid out anew when rows come or go."""
+        """The scrollbar is always there, so that rows that come or go change no other layout."""
 
     def _make(self) -> None:
         self._width, self._made_height = self._text_width, self.size.height
@@ -358,7 +358,7 @@ class Lines(ScrollView, can_focus=True):
             self._search.again()
 
     def _draw_changed(self) -> None:
-        """Draw the lines that look different now; what stays as it is need not go over the wire again."""
+        """Draw only the lines that look different, to send fewer bytes."""
         top = self.scroll_offset.y
         for y in range(self.size.height):
             if self._look(top + y) != self._seen.get(y):
@@ -394,7 +394,7 @@ class Lines(ScrollView, can_focus=True):
     def _draw(
         self, pieces: tuple[Piece, ...], ground: Ground, lit: bool, focused: bool, room: int, width: int, sought: str
     ) -> Strip:
-        """A line of these pieces; what is drawn alike is kept, for most edits leave most rows as they were."""
+        """A line of these pieces; drawn lines are cached, because most edits leave most rows unchanged."""
         base = self._base
         if ground:
             base += self._styles_by_name(f"ground-{ground}")
@@ -570,7 +570,7 @@ class SearchLine(LineInput):
         self.end()
 
     def again(self) -> None:
-        """The rows were made anew, if often the same ones."""
+        """Search again after the rows were rebuilt."""
         if self.value:
             self._look("search", jump=self.display and self._at < 0)
 
@@ -588,7 +588,7 @@ class SearchLine(LineInput):
         if event.value:
             self._at = -1
             self.workers.cancel_group(self, "search")
-            self._look("acts", jump=True)  # what is typed behind enter waits for it
+            self._look("acts", jump=True)  # keys typed after enter wait for it
 
     def _tell(self) -> None:
         if not self._matches:
