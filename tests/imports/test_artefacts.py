@@ -388,7 +388,7 @@ def test_totals_that_differ_are_named_with_both_figures():
     found = differences([{"model": "m", "tests": "7"}, {"model": "z", "tests": "1"}], [result()], [result()])
     assert found == [
         "overview.csv says otherwise of m: tests 7 (the answers: 1)",
-        "overview.csv has totals of z, of which there are no answers",
+        "overview.csv has totals of z, but there are no answers of it",
     ]
 
 

@@ -472,7 +472,7 @@ def test_into_names_the_file_alone(shell, doors, more):
     [
         (("--into", "a.txt"), "ends in .json"),
         (("--name", "../up"), "cannot be the name of a file"),
-        (("--into", "foundry/travel.json"), "is what is imported"),
+        (("--into", "foundry/travel.json"), "is the imported file"),
         (("--name", "early"), "holds something else"),
     ],
 )

@@ -38,7 +38,7 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 
 _ANSWERS: Mapping[AnswerStatus, Answer] = {status: Answer(0, status, None, 0) for status in get_args(AnswerStatus)}
-"""All that is looked at is the status, so that one answer stands for all of the same status."""
+"""Only the status is compared, so one answer serves for all with the same status."""
 _Cells = Mapping[int, Mapping[CellKey, Answer]]
 
 
@@ -55,7 +55,7 @@ class AgainstBaseline:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What stays as it is while a run is running."""
+    """The parts that do not change while a run is running."""
 
     cells: _Cells
     """What became of the answers of the baseline, by item."""
@@ -65,7 +65,7 @@ class _Prepared:
     targets: Mapping[int, int]
     """The common numbers of the prompts and targets of the run."""
     rubrics: Rubrics
-    """Those of the baseline."""
+    """The rubrics of the baseline."""
     documents: tuple[Mapping[str, Any], ...]
     """What the answers of both are judged by, where evaluators judge calls; else nothing."""
 
@@ -78,7 +78,7 @@ class BaselineComparison:
         self._known: tuple[object, _Prepared] | None = None
 
     def measure(self, reader: Reader, run: RunRow) -> AgainstBaseline | None:
-        """How a run stands now, read away from the screen's thread; None where its dataset has no baseline."""
+        """Compare a run with the baseline of its dataset; None without a baseline. Run it in a worker thread."""
         chosen = baseline_of(reader, dataset_key(run.source, self._root, self._root))
         if chosen is None:
             return None
@@ -292,7 +292,7 @@ def drop_shown(passing: int, items: int, level: float = LEVEL) -> float | None:
     least = least_items(level)
     if passing < least:
         return None
-    # The probability of breaking at which so many items, or more, break in 4 of 5 cases.
+    # Find the probability at which `least` or more items break in 4 of 5 cases.
     low, high = 0.0, 1.0
     for _ in range(50):  # beyond the precision of floats
         middle = (low + high) / 2
@@ -301,14 +301,14 @@ def drop_shown(passing: int, items: int, level: float = LEVEL) -> float | None:
 
 
 def _at_least(least: int, items: int, probability: float) -> float:
-    """How likely so many of some items break, or more, when each does with a probability."""
+    """The probability that at least `least` of `items` break if each does with `probability`."""
     return 1 - fsum(
         comb(items, broken) * probability**broken * (1 - probability) ** (items - broken) for broken in range(least)
     )
 
 
 def drop_sentence(passing: int, items: int, level: float = LEVEL) -> str:
-    """What drop a test of so many items can show, or why it can show none."""
+    """The drop that a test of these items can show, or why it can show none."""
     drop = drop_shown(passing, items, level)
     if drop is None:
         return f"No regression can be shown. {too_few_sentence(passing, items, level)}"

@@ -32,18 +32,18 @@ _MAX_STEPS = 100
 
 Pair = tuple[int, int]
 Item = Mapping[Pair, float]
-"""For each two runs that met over an item, by their numbers, the share that went to the second of them."""
+"""The share of the second run, for each pair of runs that met over an item."""
 Wins = list[list[float]]
 """How much each run (row) won against each other (column)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """How strong a run is; it can be compared with ratings of the same battle only."""
+    """The strength of a run, comparable only with ratings of the same battle."""
 
     elo: float
     interval: Interval
-    """Where the rating lies with 95 % confidence; infinite at an unknown end."""
+    """The 95 % confidence interval of the rating; infinite at an unknown end."""
 
 
 def ratings(items: Sequence[Item], runs: int) -> tuple[Rating, ...]:
@@ -249,7 +249,7 @@ class Tally:
     equal: int
     """Ties because both answers are the same."""
     undecided: int
-    """Pairs of which the judge gave no verdict."""
+    """Pairs without a verdict of the judge."""
     waiting: int
     """Pairs that were not put to the judge yet."""
     test: MeasuredDifference
@@ -272,7 +272,7 @@ class Tally:
 
     @property
     def interval(self) -> Interval | None:
-        """Where its true win rate lies."""
+        """The confidence interval of the win rate."""
         interval = self.test.interval
         return interval and Interval((1 + interval.low) / 2, (1 + interval.high) / 2)
 
@@ -328,7 +328,7 @@ def position_lean(matches: Iterable[Match]) -> PositionLean | None:
 
 
 def shares_by_item(duels: Mapping[Pair, Sequence[Match]]) -> list[Item]:
-    """For every item the shares of the runs that met over it, from which they are rated."""
+    """For each item, the shares of the runs that met over it; the ratings are computed from these."""
     by_item: defaultdict[int, dict[Pair, float]] = defaultdict(dict)
     for pair, matches in duels.items():
         for item, share in _right_shares(matches).items():
@@ -398,6 +398,6 @@ def _share_difference(shares: Sequence[float]) -> MeasuredDifference:
 
 
 def _share_interval(shares: Sequence[float]) -> Interval:
-    """Where the true mean of the shares of items lies."""
+    """The confidence interval of the mean share of items."""
     interval, _ = mean_interval(sample_of((1, share) for share in shares), (0.0, 1.0))
     return interval or Interval(0.0, 1.0)

@@ -26,7 +26,7 @@ class Sample:
 
     answers: tuple[int, ...]
     done: frozenset[int]
-    """Those of them that the author has labelled already."""
+    """The answers that the author has already labelled."""
     pool: int
     """How many there were to draw from."""
 
@@ -66,7 +66,7 @@ def draw_sample(
 
 
 def _pool(reader: Reader, run: int, evaluator: str | None) -> list[AnswerRow]:
-    """The answers with a verdict that a label can be compared with; while there are none, all that have a text."""
+    """The answers with a verdict to compare a label with; if there are none, all with a text."""
     judged = answers_by_evaluator(reader, run)
     if evaluator is not None:
         known = judged.get(evaluator, frozenset())
@@ -167,7 +167,7 @@ def _expected(unit: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _content_text(content: object) -> str:
-    """The text of a message, which holds a string or a list of parts; a part that is no text is named."""
+    """The text of a message, from a string or a list of parts; other parts are named by their type."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
 
-MAX_DEPTH = 24  # levels that get lines of their own; what is deeper is on one line
+MAX_DEPTH = 24  # deeper levels stay on one line
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
@@ -123,7 +123,7 @@ def gaps_between(pairs: Pairs, n: int, m: int) -> Iterator[tuple[int, int, int, 
 
 
 def align_positions(pairs: Pairs, n: int, m: int) -> Iterator[tuple[int | None, int | None]]:
-    """Every position once: pairs face each other, what lies between them in order."""
+    """All positions in order: pairs next to each other, and the positions between them."""
     for number, (i, a, j, b) in enumerate(gaps_between(pairs, n, m)):
         yield from zip_longest(range(i, a), range(j, b))
         if number < len(pairs):
@@ -131,7 +131,7 @@ def align_positions(pairs: Pairs, n: int, m: int) -> Iterator[tuple[int | None, 
 
 
 def _longest_common(left: list[int], right: list[int], grams: tuple[int, ...], budget: AlignBudget) -> Pairs:
-    """A longest common subsequence; where its table is too large, one through what stands once on each side."""
+    """A longest common subsequence; if its table is too large, one through tokens that occur once on both sides."""
     if not left or not right:
         return []
     cells = len(left) * len(right)
@@ -158,7 +158,7 @@ def _ngrams(pieces: list[int], size: int) -> list[tuple[int, ...]]:
 
 
 def _unique_anchors(left: list[tuple[int, ...]], right: list[tuple[int, ...]]) -> Pairs:
-    """The longest rising run of what stands once on each side."""
+    """The longest increasing sequence of tokens that occur exactly once on both sides."""
     count, other = Counter(left), Counter(right)
     where = {gram: j for j, gram in enumerate(right) if other[gram] == 1 == count[gram]}
     tops: list[int] = []  # the smallest right position that ends a run of each length
@@ -216,7 +216,7 @@ class DiffSide:
 
     @property
     def text(self) -> str:
-        """The line as it is in its text, with its line break."""
+        """The line with its line break."""
         return "".join(span.text for span in self.spans)
 
 
@@ -265,7 +265,7 @@ def diff_json(left: str, right: str) -> Diff:
 
 
 def unified_diff(diff: Diff, context: int = 3) -> tuple[DiffRow | DiffGap, ...]:
-    """The rows as one column: what was removed before what was added, and only so many unchanged rows around them."""
+    """The rows as one column: removed before added, with at most `context` unchanged rows around them."""
     shown: list[DiffRow | DiffGap] = []
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
@@ -329,7 +329,7 @@ def _diff_row(left: list[str], right: list[str], i: int | None, j: int | None, b
 
 
 def _word_spans(left: str, right: str, budget: AlignBudget) -> tuple[tuple[DiffSpan, ...], tuple[DiffSpan, ...]]:
-    """Two versions of a line in spans; what is not marked reads the same on both sides."""
+    """Two versions of a line in spans; unmarked spans are equal on both sides."""
     head, tail = _common_ends(left, right)
     middle, other = left[head : len(left) - tail], right[head : len(right) - tail]
     pieces, others, equal = [middle], [other], list[tuple[int, int]]()
@@ -358,7 +358,7 @@ def _common_ends(left: str, right: str) -> tuple[int, int]:
 
 
 def _join_spans(ends: tuple[str, str], pieces: list[str], same: list[int]) -> tuple[DiffSpan, ...]:
-    """Pieces joined to spans; of each so many characters are the same: the space behind an equal word may differ."""
+    """Pieces joined to spans; the first characters of each are equal, the space after them may differ."""
     parts = [(ends[0], False)]
     for piece, length in zip(pieces, same, strict=True):
         parts += ((piece[:length], False), (piece[length:], True))
@@ -389,7 +389,7 @@ def _similar_units(left: list[str], right: list[str], budget: AlignBudget) -> Pa
 
 
 def _best_choices(votes: Iterable[tuple[tuple[int, int], int]]) -> dict[int, int]:
-    """For each voter the choice with the most votes, the first of equals."""
+    """The choice with the most votes for each voter, the first one of equals."""
     return {voter: choice for (voter, choice), _ in sorted(votes, key=lambda vote: (vote[1], -vote[0][1]))}
 
 
@@ -401,7 +401,7 @@ def _words_with_owners(units: list[str]) -> tuple[list[str], list[int]]:
 
 
 def _strip_words(pieces: list[str]) -> list[str]:
-    """The words without the space behind them, which is no reason to tell words apart."""
+    """The words without the space after them, so that it does not count as a difference."""
     return [piece.rstrip() or piece for piece in pieces]
 
 

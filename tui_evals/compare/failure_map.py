@@ -51,7 +51,7 @@ class Cluster:
     key: str
     """Equal in every run that has the cluster."""
     evaluator: str
-    """Empty where there is no answer that could be judged."""
+    """Empty if the answer is missing."""
     code: str
     """The cause of an error; empty for a verdict."""
     reason: str

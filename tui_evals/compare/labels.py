@@ -37,7 +37,7 @@ class Agreement:
     items: int = field(default=0, compare=False)
     """The items these answers belong to; 0 where each is to an item of its own."""
     products: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
-    """For each two of the four counts the sum, over items, of their product: what intervals by item need."""
+    """The sum over items of the product of each two of the four counts; intervals by item need these."""
 
     @classmethod
     def of_items(cls, items: Iterable[Sequence[int]]) -> Agreement:
@@ -194,11 +194,11 @@ class EvaluatorAgreement:
     unjudged: int
     """Answers with a label but without a verdict."""
     whole_labels: int
-    """Labels of whole answers that stand for the evaluator, because it is the only one of the run."""
+    """Labels of whole answers that count for the evaluator, because it is the only one of the run."""
     not_blind: int
     """Labels that were given with what evaluators said in sight."""
     disagreements: tuple[Disagreement, ...]
-    """Those where the evaluator was surest first."""
+    """The disagreements, starting with those where the evaluator was most certain."""
 
 
 def evaluator_agreements(
@@ -226,7 +226,7 @@ def evaluator_agreements(
 def _labelled_evaluators(
     labels: Iterable[Label], only: str | None, whole: Mapping[int, Judgement], judged: Iterable[Judged]
 ) -> list[str | None]:
-    """The evaluators that people have labelled, by key; None, which comes first, stands for whole answers."""
+    """The keys of evaluators that people have labelled, after None for whole answers."""
     keys = {one.evaluator for one in labels}
     if None in keys and only is not None and only not in keys:
         verdicts = _evaluator_judgements(judged, only)
@@ -290,7 +290,7 @@ def _only_evaluator(judged: Iterable[Judged]) -> str | None:
 
 
 def _evaluator_judgements(judged: Iterable[Judged], key: str) -> dict[int, Judgement]:
-    """The verdicts of an evaluator; more certain, the further a score lies from its threshold within its range."""
+    """The verdicts of an evaluator; the further a score is from its threshold, the more certain."""
     records = [one for one in judged if one.key == key]
     values = [value for one in records for value in (one.score, one.threshold) if value is not None]
     low, high = (min(values), max(values)) if values else (0.0, 0.0)

@@ -49,7 +49,7 @@ class MeasuredDifference:
     before: float
     after: float
     interval: Interval | None
-    """Where the true difference lies, with 95 % confidence; None where too few numbers tell nothing of it."""
+    """The 95 % confidence interval of the difference; None if there are too few numbers."""
     p: float
     """How often chance alone makes a difference this large."""
     adjusted: float
@@ -198,7 +198,7 @@ class PairedItems:
 
 
 def shared_figure(shares: Sequence[float], answers: int) -> Figure | None:
-    """The pass rate over items that runs share, each of which counts once; None without any."""
+    """The pass rate over items that runs share, where each item counts once; None without any."""
     figure = pass_rate(sample_of((1, share) for share in shares), "shared")
     return figure and replace(figure, answers=answers)
 
@@ -271,9 +271,8 @@ def judged_value(judged: Judged) -> float:
 
 
 def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Measure]:
-    """Whether more is better, and what the scores are in.
-
-    Where the evaluator does not say it, the verdicts do: what passes lies above the threshold, or below it.
+    """Whether higher is better, and the measure. If the evaluator does not declare it, the verdicts decide it: passing
+    scores are above or below the threshold.
     """
     measure = parse_measure(common_measure(side.measures.get(key, "") for side in (first, later)))
     if measure.better:

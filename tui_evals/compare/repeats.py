@@ -48,23 +48,23 @@ class RepeatSummary:
     repeated: int
     """Items with two judged repeats or more: only they can be flaky."""
     flaky: int
-    """Items of which some repeats passed and some failed."""
+    """Items with both passed and failed repeats."""
     flakiness: float | None
     """The chance that two repeats of an item disagree, on average over the repeated items."""
     majority: float | None
-    """The share of items of which more than half of the repeats passed."""
+    """The share of items whose repeats mostly passed."""
     drawn: tuple[PassAtK, ...]
-    """For each k, from 1 to the most repeats that an item has."""
+    """For each k, from 1 to the largest number of repeats."""
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
-    """The chance that of k repeats, drawn from n of which c passed, at least one passed; None when k exceeds n."""
+    """The probability that at least one of k repeats passed, drawn from n with c passed; None if k exceeds n."""
     _check_counts(n, c, k)
     return None if k > n else (comb(n, k) - comb(n - c, k)) / comb(n, k)
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float | None:
-    """The chance that k repeats, drawn from n of which c passed, all passed; None when k exceeds n."""
+    """The probability that all of k repeats passed, drawn from n with c passed; None if k exceeds n."""
     _check_counts(n, c, k)
     return None if k > n else comb(c, k) / comb(n, k)
 
@@ -82,7 +82,7 @@ def at_least(n: int, c: int, k: int) -> bool:
 
 
 def flakiness(n: int, c: int) -> float | None:
-    """The chance that two different repeats, of n of which c passed, disagree; None below two repeats."""
+    """The probability that two different repeats disagree, of n with c passed; None below two repeats."""
     _check_counts(n, c)
     return None if n < 2 else 2 * c * (n - c) / (n * (n - 1))
 
@@ -104,10 +104,10 @@ def summarize_repeats(items: Iterable[Sequence[bool]]) -> RepeatSummary:
 
 
 def measure_noise(items: Iterable[Sequence[Sequence[float]]]) -> Noise:
-    """For each item its answers, each as the scores that repeated judgings of it gave; how much each of the two varies.
+    """The variance of answers and of their judging, from the scores of repeated judgings for each answer of each item.
 
-    Answer means differ by the model's variance and the judge's over the harmonic mean of their judgings; what exceeds
-    the latter is the model's.
+    Answer means vary by the model's variance plus the judge's over the harmonic mean of their judgings; the excess is
+    the model's.
     """
     within: list[float] = []
     between: list[float] = []
@@ -166,7 +166,7 @@ class RepeatColumn:
     name: str
     together: RepeatSummary
     at_least: tuple[float, ...]
-    """For each k from 1, the share of the items with k judged repeats of which at least k passed."""
+    """For each k from 1, the share of items with k judged repeats where at least k passed."""
     flaky: tuple[RepeatedItem, ...]
     """The items whose repeats disagree, the least steady first."""
     noise: Mapping[str, Noise]
@@ -183,7 +183,7 @@ class Repeats:
 
 
 def read_repeats(reader: Reader, number: int) -> Repeats:
-    """Take the repeats of a run together; LookupError if it is gone."""
+    """Summarize the repeats of a run; raises LookupError if it was deleted."""
     run = reader.run(number)
     passes = comparable_passes(run, reader.passes(run.id))
     rows = list(reader.all_rows(run.id))

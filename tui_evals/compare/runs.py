@@ -118,7 +118,7 @@ class RunSide:
     measures: Mapping[str, str] = field(default_factory=dict)
     """What the scores of an evaluator are in, where it says so."""
     judged_since: float = 0.0
-    """Since when its answers are judged as they are."""
+    """When its answers were last judged."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails, in the whole run."""
     usage: Mapping[str, Usage] = field(default_factory=dict)
@@ -252,7 +252,7 @@ def _without_cells(cells: Mapping[CellKey, Answer], left_out: Collection[CellKey
 
 
 def _counted(paired: PairedItems, number: int, lines: Sequence[ComparedLine]) -> RunDifference:
-    """The difference of a later run, with how many lines are of which kind."""
+    """The difference of a later run, with the number of lines of each kind."""
     return replace(
         paired.difference(),
         counts=_count_kinds(line.kinds[number] for line in lines),
@@ -293,7 +293,7 @@ def _shared_rates(
 
 
 def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
-    """Compare runs of a store by their ids; LookupError if one is gone."""
+    """Compare runs of a store by their ids; raises LookupError if one was deleted."""
     rows = [reader.run(number) for number in runs]
     with garbage_collection_paused():
         documents = {digest: reader.snapshot(digest) for digest in dict.fromkeys(row.snapshot for row in rows)}
@@ -425,7 +425,7 @@ def _both_judged(before: Answer | None, after: Answer | None) -> bool:
 
 
 def _only_scored(line: ComparedLine, later: int) -> bool:
-    """Whether both runs gave an answer values that neither pass nor fail."""
+    """Whether both answers have only values that neither pass nor fail."""
     first, other = line.answers[0], line.answers[later]
     return first is not None and other is not None and first.status == other.status == "scored"
 
@@ -530,9 +530,9 @@ def facing_columns(regions: tuple[Region, Region]) -> tuple[Region, Region]:
 
 
 def read_columns(reader: Reader, number: int, regions: tuple[Region, Region]) -> Comparison:
-    """Compare two regions of a run column by column; LookupError if it is gone, ValueError if they do not face.
+    """Compare two regions of a run by column; raises LookupError for a deleted run, ValueError if they do not match.
 
-    A region of which some columns face none is called by how many are compared.
+    A region with unmatched columns is named with the number of compared ones.
     """
     run, faced = reader.run(number), facing_columns(regions)
     names = [_facing_name(run, *pair) for pair in zip(*faced, strict=True)]

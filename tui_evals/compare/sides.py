@@ -30,7 +30,7 @@ _WEAKNESS: dict[How, int] = {"testId": 0, "content": 1, "position": 2}
 
 
 class ItemKey(NamedTuple):
-    """What an item can be recognised by; the hash is of what is asked and expected, without the testId."""
+    """The keys that identify an item; the hash covers question and expectation, without the testId."""
 
     test_id: str | None
     content_hash: str
@@ -168,7 +168,7 @@ class CallVerdicts:
 def read_call_verdicts(
     reader: Reader, runs: Sequence[RunRow], documents: Sequence[Mapping[str, Any]]
 ) -> list[CallVerdicts]:
-    """Those of runs judged by these datasets; where no run has cached answers nothing else is read."""
+    """The call verdicts of runs judged by these datasets; without cached answers nothing else is read."""
     cached = [reader.cached_answers(run.id) for run in runs]
     if not any(cached):
         return [CallVerdicts() for _ in runs]
@@ -305,9 +305,9 @@ class Usage:
 
 
 class Answer(NamedTuple):
-    """One answer: enough to list it; answers of the same text look the same, the converse need not hold.
+    """One answer as it is listed; equal texts have equal hashes, but not only they.
 
-    Hundreds of thousands are made at once, so it is a plain tuple.
+    A plain tuple, because hundreds of thousands are created at once.
     """
 
     id: int
@@ -339,7 +339,7 @@ class _Scored:
     answers: array[int] = field(default_factory=lambda: array("q"))
     verdicts: int = 0
     above: int = 0
-    """How often what passes lies on or above the threshold, and what fails below it."""
+    """How often a passing score is on or above the threshold, or a failing one below it."""
     below: int = 0
     """How often it is the other way round."""
 
@@ -436,7 +436,7 @@ class RunAnswers:
         self.measures[key] = measure
 
     def verdicts(self, key: str) -> tuple[int, int, int]:
-        """How many verdicts an evaluator gave, and how often what passes lies above its threshold, or below it."""
+        """How many verdicts an evaluator gave, and how often passing scores were above or below its threshold."""
         parts = self._scored[key].values()
         return sum(one.verdicts for one in parts), sum(one.above for one in parts), sum(one.below for one in parts)
 
@@ -530,7 +530,7 @@ def _options_differ(own: Evaluators, others: Evaluators) -> bool:
 
 
 def shared_numbers(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
-    """For each run a common number for each of its names: the same for equal names, or where each run has only one."""
+    """A common number for each name of each run: equal for equal names, or if each run has only one."""
     if all(len(run_names) == 1 for run_names in names):
         return [{0: 0} for _ in names]
     numbers: dict[tuple[str, int], int] = {}
@@ -566,7 +566,7 @@ def _evaluators(chosen: object) -> Evaluators:
 
 
 def _content_hash(item: Mapping[str, Any]) -> str:
-    """The hash of what is asked and expected."""
+    """The hash of question and expectation."""
     turns = item.get("turns")
     units = [item, *(turns if isinstance(turns, list) else ())]
     parts = [{name: unit[name] for name in _CONTENT if unit.get(name) is not None} for unit in units]

@@ -80,9 +80,9 @@ class Trend:
     """One measure of several runs, the oldest first."""
 
     values: Mapping[str, Values]
-    """For each column its value in every run that asked its whole dataset; None for a partial run."""
+    """The value of each column in every run of the whole dataset; None for a partial run."""
     figures: Mapping[str, Sequence[Figure | None]] = field(default_factory=dict)
-    """For each column the pass rate or the mean score of every run, of partial ones too; empty for an item."""
+    """The pass rate or mean score of each column in every run, including partial ones; empty for an item."""
     parts: Sequence[AskedItems | None] = ()
     """How much of its dataset each run asked; None where that is all of it."""
     measure: str = ""
@@ -94,7 +94,7 @@ class Trend:
     item: str | None = None
     """The item whose verdicts these are."""
     verdicts: Mapping[str, Sequence[Verdict | None]] | None = None
-    """For each column the verdict on the item in every run."""
+    """The verdict on the item in each column of every run."""
     answers: Sequence[Sequence[AnswerRow]] = ()
     """The answers to the item in every run."""
 
@@ -284,7 +284,7 @@ def verdicts_by_column(rows: Iterable[AnswerRow]) -> dict[Column, Verdict]:
 
 
 def align_runs(runs: Sequence[Mapping[str, T | None]]) -> dict[str, tuple[T | None, ...]]:
-    """For every name that any run has its value in each run; None where a run does not have it."""
+    """The value of each name in each run; None if a run does not have it."""
     return {name: tuple(run.get(name) for run in runs) for name in dict.fromkeys(name for run in runs for name in run)}
 
 
@@ -304,7 +304,7 @@ def thin_values(values: Values, most: int) -> tuple[int, list[float | None]]:
 
 
 def bar_range(values: Iterable[float | None]) -> tuple[float, float]:
-    """What the lowest and the highest bar stand for: 0 and 1, or the values beyond them."""
+    """The values of the lowest and the highest bar: 0 and 1, or the values beyond them."""
     known = [value for value in values if value is not None]
     return min([0.0, *known]), max([1.0, *known])
 

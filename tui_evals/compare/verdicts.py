@@ -89,7 +89,7 @@ def p_phrase(p: float, level: float = LEVEL) -> str:
 
 
 def chance(p: float, level: float = LEVEL) -> str:
-    """A p value, rounded neither to nothing nor to the level it lies above or below."""
+    """A p value, rounded neither to zero nor to the level that it is above or below."""
     if p < _LEAST_CHANCE:
         return f"<{_LEAST_CHANCE}"
     decimals = 3 if p < 0.1 else 2
@@ -132,7 +132,7 @@ def caveats(comparison: Comparison) -> Iterator[str]:
         if side.run.status != "finished":
             yield (
                 f"{name} is {side.run.status}: answers it does not have yet cannot be compared, and a difference that "
-                "shows now may be gone when it has them."
+                "shows now may disappear when it has them."
             )
     yield from _partial_runs(comparison)
     first, *sources = (side.run.source or "prompts of its own" for side in comparison.sides)

@@ -60,11 +60,11 @@ class Losses:
         self._add(Loss("carried", what, where, why))
 
     def changed(self, what: str, where: str = "", why: str = "") -> None:
-        """Note a part that was brought over with another meaning or shape."""
+        """Note a part that was imported with another meaning or shape."""
         self._add(Loss("changed", what, where, why))
 
     def left_out(self, what: str, where: str = "", why: str = "") -> None:
-        """Note a part that has no equal and was not brought over."""
+        """Note a part that has no equal and was not imported."""
         self._add(Loss("left out", what, where, why))
 
     def extend(self, other: Losses) -> None:
@@ -103,7 +103,7 @@ RunIs = Literal["new", "finished now", "known", ""]
 
 
 class ImportFailed(Exception):
-    """An import that came to nothing; the message says in a sentence what is wrong and what to do."""
+    """An import that failed; the message says what is wrong and what to do."""
 
 
 class UnknownSource(ImportFailed):
@@ -111,11 +111,11 @@ class UnknownSource(ImportFailed):
 
 
 class WrongOptions(ImportFailed):
-    """The options do not fit each other or what is imported."""
+    """The options contradict each other or the imported files."""
 
 
 class CannotRead(ImportFailed):
-    """What is to be imported is malformed or cannot be read."""
+    """The source is malformed or cannot be read."""
 
 
 class CannotKeep(ImportFailed):
@@ -132,12 +132,12 @@ class NoStore(ImportFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """Where an import is to go and what it is to be called, as far as a person says."""
+    """The destination and the names of an import, as given by the user."""
 
     into: Path | None = None
     """The file of the dataset."""
     out: Path | None = None
-    """The folder of the dataset, where the name of its file follows from what is imported."""
+    """The folder of the dataset; the name of its file comes from the source."""
     name: str | None = None
     """What dataset and run are called."""
     limit: int | None = None
@@ -185,7 +185,7 @@ def project_at(
     variables: Mapping[str, str] | None = None,
     writer: Writer | None = None,
 ) -> ImportProject:
-    """The project of a folder; what is not given is found as the command line finds it."""
+    """The project of a folder; missing arguments are found as on the command line."""
 
     def configuration() -> Configuration:
         try:
@@ -211,7 +211,7 @@ def project_at(
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What an importer is asked: a path, where what is in it is to go, and the project."""
+    """The request to an importer: a path, the options and the project."""
 
     path: Path
     options: ImportOptions
@@ -249,7 +249,7 @@ class ImportRequest:
         if file != path.resolve():
             return file
         if self.options.into is not None or self.options.name is not None:
-            raise WrongOptions(f"{path} is what is imported; give the dataset another name")
+            raise WrongOptions(f"{path} is the imported file; give the dataset another name")
         return file.with_name(f"{default}-dataset.json")
 
 
@@ -331,7 +331,7 @@ class Importer:
     preview: Callable[[Path], Iterator[str]] | None = None
     """Lines about what would be taken in, where that should be looked at first."""
     order: int = 50
-    """Those of a lower number are asked first whether they recognise a path; 90 recognises every dataset."""
+    """Importers with a lower number try to recognize a path first; 90 recognizes every dataset."""
 
     takes_prompt: bool = False
     """Whether the option `prompt` means something to it."""
@@ -347,6 +347,6 @@ def is_file_name(name: str) -> bool:
 
 
 def shown(path: Path) -> str:
-    """A path as it is typed from here, where that is shorter."""
+    """A path relative to the current folder, if it is inside."""
     here = Path.cwd()
     return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

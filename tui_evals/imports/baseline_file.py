@@ -226,7 +226,7 @@ def _unknown(turns: int) -> dict[str, Any]:
 
 
 def _document(read: _File, request: ImportRequest) -> Mapping[str, Any]:
-    """The dataset of the checkout as a run would ask it; nothing where it is gone."""
+    """The dataset of the checkout as a run would ask it; empty if it is missing."""
     root = request.project.root
     try:
         if read.experiment is not None and (root / read.experiment).is_file():

@@ -265,7 +265,7 @@ def _run_folder(path: Path) -> Path | None:
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
-    """The suites and runs of a folder, and what it does not tell; DatasetError says what is wrong in it."""
+    """The suites and runs of a folder, and the losses; raises DatasetError."""
     if not recognises(path):
         raise DatasetError(str(path), [Problem(f"holds no suite: no folder in it has a {_SUITE}")])
     run = _run_folder(path)
@@ -302,7 +302,7 @@ def _suite(folder: Path, losses: Losses, run: Path | None) -> tuple[dict[str, An
     except UserValueError as problem:
         file.refuse(str(problem), "scoring_method", "config")
     about = document["extensions"][MARK]
-    del about["created"]  # what is read again must be the same
+    del about["created"]  # reading again must give the same result
     for key, field in (("id", "id"), ("created", "created_at"), ("last_run", "last_run_time")):
         if (value := file.get((field,), str, optional=True)) is not None:
             about[key] = value
@@ -344,7 +344,7 @@ def _cases(file: BenchFile, losses: Losses) -> tuple[Cases, dict[str, int]]:
 
 
 def _method(file: BenchFile, cases: Cases, losses: Losses) -> Method:
-    """The way of scoring; one that stands as a bare name is built in."""
+    """The scoring method; one that is only a name is built in."""
     place = ("scoring_method",)
     if isinstance(file.data.get("scoring_method"), str):
         return _built_in(file, file.data["scoring_method"], {}, losses)

@@ -62,7 +62,7 @@ class ChatWithTools:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A conversation as it is in a file: messages with their places, and the request around them with its own."""
+    """A conversation in a file: messages with their paths, and the request around them with its path."""
 
     path: Path
     messages: list[tuple[Path, Any]]
@@ -192,7 +192,7 @@ def _conversation(source: _Source, problems: list[Problem]) -> ChatWithTools:
 
 
 def _modern(raw: Mapping[str, Any], call: str, number: int) -> Data:
-    """A message as it is written today: no functions but tools, no developer but the system, no content but text."""
+    """A message in the current form: tools instead of functions, system instead of developer, text content."""
     message = {name: raw[name] for name in _FIELDS if name in raw}
     role = raw.get("role")
     message["role"] = _ROLES.get(role, role) if isinstance(role, str) else role
@@ -211,7 +211,7 @@ def _modern(raw: Mapping[str, Any], call: str, number: int) -> Data:
 
 
 def _check(message: Data, path: Path, problems: list[Problem]) -> None:
-    """Find what is wrong with one message."""
+    """Add the errors of one message."""
     if message["role"] is None:
         problems.append(Problem("role is missing", path))
         return
@@ -321,7 +321,7 @@ _THEIRS = frozenset(("messages", "choices", "request", "body", "response"))
 
 
 def recognises(path: pathlib.Path) -> bool:
-    """Whether a file holds messages, or what is sent and received with them."""
+    """Whether a file contains chat messages, or requests and responses with them."""
     if path.suffix.lower() not in (".json", ".jsonl", ".ndjson"):
         return False
     return all(_is_conversation(part) for part in _parts(json_in(path)))
@@ -338,7 +338,7 @@ def _is_conversation(part: object) -> bool:
 
 
 def _is_bare(part: object) -> bool:
-    """Whether a part of a file is nothing but messages, and what is carried with them."""
+    """Whether a part of a file contains only messages and imported fields."""
     return isinstance(part, list) or (isinstance(part, dict) and ("role" in part or part.keys() <= _CARRIED))
 
 
@@ -368,7 +368,7 @@ def _keep(request: ImportRequest, items: list[Data], losses: Losses) -> ImportRe
 
 
 def _items(path: pathlib.Path, with_checks: bool, losses: Losses) -> list[Data]:
-    """The items of every conversation of a file; CannotRead says what is wrong with it."""
+    """The items of all conversations in a file; raises CannotRead."""
     try:
         conversations = read_conversations(text_of(path), str(path))
         items = [_item(conversation, with_checks) for conversation in conversations]

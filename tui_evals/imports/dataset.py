@@ -206,10 +206,10 @@ def _last_question(messages: list[Mapping[str, Any]]) -> str:
 def converted(
     source: Document, kind: str, own: tuple[str, ...] = (), *, raw_csv: bool = False
 ) -> tuple[str, list[str]]:
-    """The text of a valid dataset in another format, and sentences about what became of its parts.
+    """The text of a valid dataset in another format, and sentences about changed or lost parts.
 
-    `own` names the evaluators written in the project; `raw_csv` leaves formulas in cells as they are. What a matrix
-    stands for is written out, because no other format means the same by one.
+    `own` names the evaluators of the project; `raw_csv` leaves formulas in cells unchanged. A matrix is expanded,
+    because no other format has the same.
     """
     whole, _ = expanded(source)
     if whole is not source:

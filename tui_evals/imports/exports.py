@@ -260,7 +260,7 @@ def _plain(cell: str) -> str:
 
 
 class _Cells:
-    """The cells of one line, and how what is wrong in them is named."""
+    """The cells of one line, with errors that name it."""
 
     def __init__(self, path: Path, line: int, cells: Mapping[str, str]) -> None:
         self._path, self._line, self._cells = path, line, cells
@@ -269,7 +269,7 @@ class _Cells:
         return self._cells.get(name, "")
 
     def given(self, *names: str) -> dict[str, str]:
-        """Those that are not blank."""
+        """The cells of these names that are not blank."""
         return {name: text for name in names if (text := self[name])}
 
     def number(self, name: str) -> float | None:
@@ -497,7 +497,7 @@ def _recognises_junit(path: Path) -> bool:
 
 
 def read_junit(path: Path) -> tuple[Recording, Losses]:
-    """The run of a file; DatasetError says what is wrong with it."""
+    """The run in a file; raises DatasetError."""
     text = text_of(path)
     if "<!DOCTYPE" in text:
         raise DatasetError(str(path), [Problem("declares a document type, which JUnit XML has not")])

@@ -36,7 +36,7 @@ _OTHER_TOOLS = frozenset(
 )
 """What a record of another format has besides its input."""
 _FILES = ("image", "audio", "video", "document")
-"""The types of content that name a file, in a field of the same name."""
+"""The types of content that name a file, in a field with the name of the type."""
 
 
 def recognises(path: Path) -> bool:

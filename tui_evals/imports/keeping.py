@@ -94,7 +94,7 @@ def keep_dataset(
 ) -> ImportResult:
     """Write what was read as a dataset, with its prompt files and custom evaluators, all of them or none."""
     dataset, problems = parse_dataset(document)
-    if dataset is None and document["items"]:  # without items there is still what is asked, and how it is judged
+    if dataset is None and document["items"]:  # without items there are still questions and evaluators
         raise DatasetError(str(request.path), problems)
     return ImportResult(
         source=request.path,
@@ -111,7 +111,7 @@ def keep_dataset(
 
 
 def keep_targets(result: ImportResult, root: Path) -> ImportResult:
-    """Write the settings of the targets into the project's configuration; a target of the same name stays as it is."""
+    """Write the settings of targets into the project's configuration; existing targets are not changed."""
     notes: list[str] = []
     try:
         there = _written_targets(root)
@@ -129,7 +129,7 @@ def keep_targets(result: ImportResult, root: Path) -> ImportResult:
 
 
 def _written_targets(root: Path) -> Mapping[str, Any]:
-    """The sections of targets as they are in the project's configuration, which is a valid one."""
+    """The sections of targets in the project's configuration, which must be valid."""
     load_settings(root)
     file = root / FILE
     targets: Mapping[str, Any] = tomllib.loads(text_of(file)).get("targets", {}) if file.exists() else {}
@@ -151,7 +151,7 @@ def keep_run(request: ImportRequest, read: Callable[[Path], tuple[Recording, Los
             make_folder(file.parent)
             known = recorded_run(reader, recording.digest) is not None
             dataset_is = write_dataset(recording.document, file, known)
-            # How a file is named from the project's root shows only once it is there.
+            # The name relative to the project's root is known only once the file exists.
             recording = replace(recording, source=dataset_key(str(file), project.root))
         run, run_is = store_recording(writer, reader, recording, settings, variables)
     recorded, repeatable = verdict_counts([recording], project.root)
@@ -261,7 +261,7 @@ def write_files(document: Mapping[str, Any], file: Path, beside: Mapping[Path, s
 
 
 def _state_of(file: Path, document: Mapping[str, Any]) -> DatasetIs:
-    """What stands where a dataset is to be written: nothing, the same, or something else."""
+    """The state of the path for a dataset: free, the same dataset, or another file."""
     if not os.path.lexists(file):
         return ""
     try:

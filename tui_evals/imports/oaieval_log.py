@@ -56,7 +56,7 @@ class _Answer:
 
     record: AnswerRecord
     asked: str | None
-    """The prompt as it was sent, to know the same question when it comes again; None where it was not noted."""
+    """The prompt as it was sent, to recognize a repeated question; None if the log does not have it."""
     target: str
     turn: int = 0
     repeat: int = 0
@@ -257,9 +257,7 @@ def _recording(path: Path, spec: _Spec, samples: Mapping[str, _Sample], losses: 
     losses.carried(f"{counted(len(answers), 'answer')} with their verdicts and figures")
     several = len(spec.completion_fns) > 1 or any("turns" in item for item in items)
     if several and any(one.answer.text is None for one in answers):
-        losses.changed(
-            "errors of samples", why="the log does not say of which model and turn they are; the first is taken"
-        )
+        losses.changed("errors of samples", why="the log does not name their model and turn; the first one gets them")
     losses.left_out(
         "reasons, thresholds and details of scores, tool calls, times, costs, endings, single counts of tokens, models "
         "of errors, requests without an answer",
@@ -279,7 +277,7 @@ def _recording(path: Path, spec: _Spec, samples: Mapping[str, _Sample], losses: 
         tags=(TAG,),
         about={"run_id": spec.run_id} if spec.run_id else {},
         started=when,
-        verdicts_only=True,  # what is right scores 1 in a log, whatever was measured
+        verdicts_only=True,  # in a log, right answers score 1, whatever was measured
     )
 
 

@@ -145,7 +145,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[Recording, Losses]:
-    """The run of a file of results; DatasetError says what is wrong with it."""
+    """The run in a file of results; raises DatasetError."""
     return _read(path, json_in(path))
 
 
@@ -359,7 +359,7 @@ def _with_evaluators(
 
 
 class _Assertions:
-    """The assertions of a test in the order in which their verdicts stand, each with the key of its scores."""
+    """The assertions of a test in the order of their verdicts, each with the key of its scores."""
 
     def __init__(self, row: _Row, path: Path, version: Version | None, losses: Losses) -> None:
         spot = Spot(Source(path.name, row.testCase, lambda _: None), (), row.testCase)

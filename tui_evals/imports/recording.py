@@ -40,9 +40,9 @@ class RecordedAnswer:
     answer: AnswerRecord
     scores: tuple[ScoreRecord, ...] = ()
     status: Status | None = None
-    """As it was recorded; None where it follows from the scores."""
+    """The recorded status; None if the scores determine it."""
     score: float | None = field(default=None, compare=False)
-    """As it was recorded; None where it follows from the scores. It tells no recording from another."""
+    """The recorded score; None if the scores determine it. It is not part of the identity of a recording."""
     is_data: bool = field(default=False, compare=False)
     """Whether code there was given the answer as data; its text is the JSON of it."""
 
@@ -234,7 +234,7 @@ def _planned(
 def _config(
     recording: Recording, dataset: Dataset, settings: Settings, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What a run started here keeps, with what is known of the recording."""
+    """The config that a started run would have, as far as the recording has it."""
     items = sorted({recorded.item for recorded in recording.answers})
     judges = sorted(set(recording.judges))
     about = {"about": dict(recording.about)} if recording.about else {}
@@ -253,7 +253,7 @@ def _config(
 
 
 def _identity(word: str, settings: Settings, environment: Mapping[str, str]) -> dict[str, Any] | None:
-    """The target of a name as it is configured here; None where it is not."""
+    """The identity of the configured target with this name; None if there is none."""
     try:
         config = find_target(word, settings)
     except ConfigurationError:
@@ -282,7 +282,7 @@ async def _filled(
     dataset: Dataset,
     answers: Sequence[RecordedAnswer],
 ) -> None:
-    """Commit every answer with its scores; what is there already stays as it is."""
+    """Commit every answer with its scores; existing ones are not changed."""
     ids = reader.ids(run.id)
     together = {(group.item, group.turn) for group in recording.together}
     for start in range(0, len(answers), _AT_ONCE):

@@ -63,10 +63,10 @@ def importers() -> Mapping[str, Importer]:
 def import_from(
     path: Path, kind: str | None = None, options: ImportOptions | None = None, *, project: ImportProject
 ) -> ImportResult:
-    """Import what a path holds, as the kind that is named, or else as the first that recognises it.
+    """Import a path, as `kind` or with the first importer that recognizes it; raises ImportFailed.
 
-    ImportFailed says what is wrong; no file is overwritten, and a run that was imported before is not made twice. It
-    waits for the commits of the store, so it is not called from within an event loop.
+    No file is overwritten, and a run that was imported before is not created twice. It waits for commits of the store,
+    so it must not be called from an event loop.
     """
     options = options or ImportOptions()
     if options.into is not None and (options.out is not None or options.name is not None):
@@ -87,7 +87,7 @@ def import_from(
 
 
 def preview(path: Path, kind: str | None = None) -> list[str]:
-    """Lines about what an import of a path would take in; nothing is written. ImportFailed says what is wrong."""
+    """Lines about what an import of a path would contain; nothing is written. Raises ImportFailed."""
     importer = _importer_for(path, kind)
     if importer.preview is None:
         raise WrongOptions(f"--preview is for traces of agents, and {path} is {importer.about}")
@@ -100,7 +100,7 @@ _CONVERTED = ("promptfoo", "foundry")
 
 
 def _written_here(path: Path) -> dict[str, Any] | None:
-    """The dataset that a file was made of, where it is as it was written and its companion is next to it."""
+    """The dataset that a file was exported from, if it is unchanged and its companion is next to it."""
     if not companion_of(path).is_file():
         return None
     beside = read_companion(path, text_of(path))
@@ -118,7 +118,7 @@ def import_run(path: Path, project: ImportProject) -> ImportResult:
     holding = {kind: one for kind, one in importers().items() if one.recordings is not None}
     importer = _first_that_fits(holding.values(), path)
     if importer is None and path.name.lower().endswith((".json", ".json.gz")):
-        importer = built_in()["results"]  # which says what is missing in it
+        importer = built_in()["results"]  # its error says what is missing
     if importer is None:
         raise UnknownSource(f"{path} holds no results of a run; name a run, or one of these:\n{_kinds(holding)}")
     result = run_importer(importer, ImportRequest(path, ImportOptions(), project))
@@ -190,9 +190,9 @@ def run_importer(importer: Importer, request: ImportRequest) -> ImportResult:
 
 
 def recordings_in(path: Path, kind: str | None = None, *, project: ImportProject) -> Sequence[Recording]:
-    """The finished runs that a path holds, with their recorded verdicts; nothing is kept.
+    """The finished runs in a path, with their recorded verdicts; nothing is stored.
 
-    ImportFailed says what is wrong, and where files of such a kind record no verdicts.
+    Raises ImportFailed, also for files of a kind that records no verdicts.
     """
     importer = _importer_for(path, kind)
     recordings = importer.recordings

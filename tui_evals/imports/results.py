@@ -53,7 +53,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ExportedItem:
-    """An item as it is written: its position in the document, its item in the dataset, its column."""
+    """An exported item: its position in the document, its item in the dataset, its column."""
 
     position: int
     item: int
@@ -136,7 +136,7 @@ def units_of(item: Mapping[str, Any], position: int) -> Iterator[tuple[Place, Ma
 _RESULTS = ("pass", "fail", "error", "skipped", None)
 _LOWER = {name[0].lower() + name[1:]: name for name in PUBLIC}
 _NUMBERS = {"ExactMatch": "match", "Citations": "count"}
-"""Where the number of an evaluator stands that does not call it its score."""
+"""The field with the number of an evaluator that does not call it its score."""
 
 
 def scores_in(
@@ -196,7 +196,7 @@ def _record(
 
 
 def _measure(scale: object, place: Place, refuse: Refuse) -> str:
-    """What a score is in that tells its scale; where more is better, as it is on all that are declared."""
+    """The measure of a scale; on all declared scales, higher is better."""
     if scale is None:
         return ""
     if not isinstance(scale, list) or len(scale) != 2:
@@ -260,7 +260,7 @@ def _parts(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def read(path: Path) -> tuple[Recording, Losses]:
-    """The run of a results file, and what the file does not tell; DatasetError says what is wrong with it."""
+    """The run in a results file, and the losses; raises DatasetError."""
     document, losses = load(path), Losses()
     dataset, problems = parse_dataset(document.data)
     if dataset is None:

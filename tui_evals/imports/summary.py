@@ -101,7 +101,7 @@ def share_line(result: ImportResult) -> str:
 
 
 def target_text(name: str, section: Mapping[str, Any]) -> str:
-    """A target with its settings, where they say whom it asks and which variable goes along."""
+    """A target with its settings, its address and the variables that are sent there."""
     http = section.get("http", {})
     address = http.get("url") or section.get("base_url") or ""
     values = (section.get("api_key", ""), *section.get("headers", {}).values(), *http.get("headers", {}).values())
@@ -113,7 +113,7 @@ def target_text(name: str, section: Mapping[str, Any]) -> str:
 
 
 def targets_line(result: ImportResult) -> str:
-    """What to do for settings of targets that were not written; empty where there are none."""
+    """How to write settings of targets that were not written; empty if there are none."""
     has_them = result.targets_written or result.experiment is not None or result.next == result.next_with_targets
     if not result.targets or has_them:
         return ""

@@ -285,7 +285,7 @@ def private_in(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in JSON data; numbers such as times are none, and `_redacted` leaves them as they are."""
+    """Every text in JSON data; `_redacted` also changes only texts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
@@ -294,7 +294,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _redacted(value: Any) -> tuple[Any, int]:
-    """A value with what is private in its texts replaced, and how much that was."""
+    """A value with private parts of its texts replaced, and the number of replacements."""
     if isinstance(value, str):
         count = 0
         for kind, pattern in _PRIVATE.items():

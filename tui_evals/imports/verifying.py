@@ -1,8 +1,8 @@
-"""Recorded answers judged once more by imported evaluators, in memory: do they judge as they were judged?
+"""Judges recorded answers again with imported evaluators, in memory, and compares the verdicts.
 
-What is compared is each recorded verdict with that of the evaluator which stands for it now. That is the one of the
-recording's own dataset, or of another dataset that was imported from the same source: its items are found by what they
-ask, and its evaluators by what they say. A verdict that nothing here can repeat is no agreement; it is counted apart.
+Each recorded verdict is compared with that of its current evaluator: from the recording's own dataset, or from another
+one that was imported from the same source. There, items are matched by their questions, and evaluators by their
+options. A verdict that cannot be repeated here is counted separately.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Verification:
 
     answers: int = 0
     verdicts: list[Repeated] = field(default_factory=list)
-    """Those that were given once more, the same or not."""
+    """The verdicts that were repeated, equal or not."""
     by_model: Counter[str] = field(default_factory=Counter)
     """Evaluators that ask a model which was not asked, and how often."""
     no_equal: Counter[str] = field(default_factory=Counter)
@@ -106,16 +106,16 @@ class _Check:
 
     recording: Recording
     own: Plan
-    """As it was judged there."""
+    """The plan of the recording."""
     plan: Plan
-    """As it is judged now."""
+    """The plan to judge by now."""
     places: Mapping[int, int]
-    """Where in the plan's dataset each item stands."""
+    """The position of each item in the plan's dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifying:
-    """What is to be judged once more, before any of it is."""
+    """What will be judged again."""
 
     project: Project
     checks: Sequence[_Check]
@@ -131,7 +131,7 @@ class Verifying:
         return list(dict.fromkeys(permission for missing in found for permission in missing))
 
     def verify(self, wanted: Callable[[], bool] = lambda: True) -> Verification:
-        """Judge everything, as long as it is wanted; it is not called from within an event loop."""
+        """Judge everything, while `wanted` returns True; must not be called from an event loop."""
         return asyncio.run(self._verified(wanted))
 
     async def _verified(self, wanted: Callable[[], bool]) -> Verification:
@@ -172,7 +172,7 @@ def prepare(
     *,
     judges: bool = False,
 ) -> Verifying:
-    """Find what judges recordings: the evaluators of a document, else their own; CannotPlan says what is missing."""
+    """Find the evaluators for recordings: those of a document, else their own; raises CannotPlan."""
     return Verifying(project, [_check(one, project, document, judges) for one in recordings])
 
 
@@ -303,7 +303,7 @@ async def _read_again(
 
 
 def _matched(check: _Check, one: RecordedAnswer, item: Item) -> Iterator[tuple[ScoreRecord, EffectiveEvaluator | None]]:
-    """Each recorded score with what stands for it now: what says the same, has its key, or is of its kind."""
+    """Each recorded score with its current evaluator: equal options, else equal key, else the same kind."""
     judging = list(check.plan.resolved(item, one.turn))
     if check.plan is check.own:
         by_key = {entry.key: entry for entry in judging}

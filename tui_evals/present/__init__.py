@@ -1,1 +1,1 @@
-"""Facts and words of runs, answers, scores and comparisons, which every face draws and none words anew."""
+"""Facts and words about runs, answers, scores and comparisons, shared by all interfaces."""

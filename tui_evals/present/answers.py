@@ -38,7 +38,7 @@ from tui_evals.text.safe import safe_line
 
 _PREFIXES = ("Agent request failed: ", "Evaluator failed: ")
 _UNQUOTABLE = re.compile(r"[\"'`\\*$!]|\b\d+(?:\.\d+)*(?::\d+)?|[^ -~]+")
-"""What stands for itself neither in a filter nor in a shell, and numbers, which differ between messages of a cause."""
+"""Characters that are special in a filter or a shell, and numbers, which differ between messages of one cause."""
 _PHRASE = 60
 _RAISED = " failed with "
 _REMEDIES: Mapping[str, str] = {
@@ -131,7 +131,7 @@ def cause_filter(cause: FailureCause, causes: Sequence[FailureCause]) -> str:
 
 
 def _phrases(message: str) -> Iterator[str]:
-    """Parts of a message that can be typed into a filter as they are, those first that say most."""
+    """Parts of a message that can be typed into a filter unchanged, the most specific ones first."""
     if words := own_words(message):
         yield words
     parts = sorted((part.strip(" :,;()[]{}") for part in _UNQUOTABLE.split(plain_reason(message))), key=len)
@@ -270,7 +270,7 @@ def reference_text(unit: Unit, answer: str | None) -> str | None:
 
 
 def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
-    """Why there is no text of an answer that has none; empty where there is one, or an error says it."""
+    """Why an answer has no text; empty if it has one, or an error explains it."""
     if record is None:
         if row.status == "running":
             return "The target has been asked and has not answered yet."
@@ -284,7 +284,7 @@ def missing_text(row: AnswerRow, record: AnswerRecord | None) -> str:
 
 
 def attempt_text(call: CallRecord) -> str:
-    """One call of a target or a judge in a line: whom, when, how long, what it took, and what came of it."""
+    """One call of a target or a judge in a line: name, time, duration, tokens, cost and result."""
     parts = [
         f"{'!' if call.code else '✓'} {call.kind} {call.target}",
         exact_time(call.started) if call.started else "",
@@ -321,7 +321,7 @@ def origin_text(record: ScoreRecord) -> str:
 
 
 def figures_text(record: ScoreRecord) -> str:
-    """A score with what was wanted of it; empty where there is no number."""
+    """A score with its threshold; empty if there is no number."""
     return score_figures(record.score, record.threshold, record.result, record.measure)
 
 
@@ -380,7 +380,7 @@ def opinion(label: Label) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most so many characters of a text, with a word of how many more there are."""
+    """At most `limit` characters of a text, with the number of the others."""
     return text if len(text) <= limit else f"{text[:limit]}\n… {len(text) - limit:,} more characters"
 
 

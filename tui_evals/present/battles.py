@@ -46,7 +46,7 @@ def sides_text(battle: BattleRow, runs: Mapping[int, RunRow]) -> str:
 
 
 def asked_text(battle: BattleRow) -> str:
-    """When, before whom, over how much, for how much."""
+    """Time, judge, limit and cost of a battle."""
     parts = [local_time(battle.time), f"judge {battle.judge}"]
     if battle.pairs is not None:
         drawn = "" if battle.seed is None else f" drawn by seed {battle.seed}"

@@ -1,8 +1,8 @@
-"""Text that fits: cut or filled to a width, broken into lines, laid out in columns, by the cells its signs take.
+"""Text that fits: cut or padded to a width, wrapped, laid out in columns, by the cells of its characters.
 
-Every list has its columns by one rule. A column is as wide as what is in it; where the room is too small, the less
-important ones are left out, and those that may be cut give way; what nothing stands in has no column. Of names, what
-nearly all of them begin with is left out, and one that is too long keeps its end, by which it is told from the others.
+All lists lay out columns by the same rule. A column is as wide as its content, and an empty column is left out. If
+there is not enough room, less important columns are left out, and those that can be cut shrink. The common beginning of
+nearly all names is left out, and a long name keeps its end, which distinguishes it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cell_width(text: str) -> int:
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
-    """A text made safe, on one line, exactly so many cells wide: cut with an ellipsis, or filled with spaces."""
+    """A safe text on one line, exactly `width` cells wide: cut with an ellipsis, or padded with spaces."""
     if width <= 0:
         return ""
     line = safe_line(text, width * 2 + 2)
@@ -78,7 +78,7 @@ def ending(line: str, width: int) -> str:
 
 
 def elide(text: str, width: int) -> str:
-    """A text made safe, on one line, no wider than so many cells: what is too much goes from its middle."""
+    """A safe text on one line, at most `width` cells wide, with its middle left out."""
     line = safe_line(text)
     if cell_width(line) <= width:
         return line
@@ -188,7 +188,7 @@ class Column:
     by: str
     word: str
     wanted: int
-    """Cells that what stands in it takes; nothing stands in a column that wants none."""
+    """The cells that its content needs; 0 if it is empty."""
     importance: int = 0
     """Where not all fit, those with more of it stay."""
     least: int | None = None
@@ -227,7 +227,7 @@ _LONGEST_NAME = 40
 _WORTH_LEAVING_OUT = 8
 """Cells from which it pays to leave out what names begin with: an ellipsis is there, and the eye has to add it."""
 _STRAY = 50
-"""One name in so many may begin otherwise at either end of the alphabet."""
+"""One of this many names may have another beginning, at either end of the alphabet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,23 +239,23 @@ class Names:
     """Cells of the longest of them."""
 
     def short(self, name: str) -> str:
-        """A name as it is written where there is room."""
+        """A name as it is shown if there is room."""
         return f"…{name[len(self.shared) :]}" if self.shared and name.startswith(self.shared) else name
 
     def fit(self, name: str, width: int) -> str:
-        """The name in exactly so many cells."""
+        """The name in exactly `width` cells."""
         return fit(elide(self.short(name), width), width)
 
 
 AS_THEY_ARE = Names()
-"""Names of which nothing is left out."""
+"""Names that are never shortened."""
 
 
 def names_of(names: Iterable[str]) -> Names:
     """How these names are written together."""
     ordered = sorted(names)
     known = Names(_shared(ordered))
-    # The longest by characters: to measure every one would take long where there are many.
+    # The longest by characters: measuring every one would take long.
     widest = max((cell_width(safe_line(known.short(name), 200)) for name in nlargest(20, ordered, len)), default=0)
     return replace(known, wanted=min(widest, _LONGEST_NAME))
 
@@ -278,12 +278,12 @@ def _shared(ordered: Sequence[str]) -> str:
 
 
 def _common(first: str, last: str) -> str:
-    """What two texts begin with, and so all that stand between them in the alphabet."""
+    """The common beginning of two texts, and so of all texts between them in the alphabet."""
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
 def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of prompts or targets without what they share: folders or the provider, or what is varied of one target."""
+    """Names of prompts or targets without what they share: folders, the provider, or unvaried parameters."""
     if len(names) < 2:
         return tuple(names)
     parts = [name.split("@") for name in names]
@@ -351,7 +351,7 @@ _ALIKE = {
     " ": "\u00a0",
 }
 ASCII: Mapping[str, str] = {sign: plain for plain, signs in _ALIKE.items() for sign in signs}
-"""Each sign that we draw, and the one of ASCII that stands for it: as wide, so that nothing moves."""
+"""The ASCII replacement of each character that we draw, of the same width."""
 UNKNOWN = "?"
 
 

@@ -30,7 +30,7 @@ KIND_LOOKS: Mapping[Kind, Look] = {
 
 
 def kind_counts(against: RunDifference) -> list[str]:
-    """How many answers are of which kind, those that there are."""
+    """The number of answers of each kind that occurs."""
     counts = [f"{count:,} {kind}" for kind in KINDS if (count := against.counts.get(kind, 0))]
     if (otherwise := against.judged_otherwise) and counts[-1].endswith("not comparable"):
         every = otherwise == against.counts["not comparable"]

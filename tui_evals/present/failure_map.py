@@ -87,7 +87,7 @@ def where_text(cluster: Cluster) -> str:
 
 
 def share_text(cluster: Cluster) -> str:
-    """How many of which answers a cluster has."""
+    """How many answers a cluster has, and of how many."""
     of = f"judged by {safe_line(cluster.evaluator, 40)}" if cluster.evaluator else "asked"
     return f"{cluster.count:,} of {counted(cluster.judged, 'answer')} {of}"
 
@@ -117,7 +117,7 @@ def since_text(failures: FailureMap) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One answer of a cluster, with what was wanted of it. None of the texts is to be trusted."""
+    """One answer of a cluster with its expectation. None of the texts is safe."""
 
     answer: int
     name: str
@@ -135,7 +135,7 @@ class Example:
 
 
 def read_example(reader: Reader, run: RunRow, cluster: Cluster) -> Example | None:
-    """The first answer of a cluster; None where it was deleted meanwhile."""
+    """The first answer of a cluster; None if it was deleted meanwhile."""
     return read_examples(reader, run, [cluster]).get(cluster.key)
 
 

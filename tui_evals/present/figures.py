@@ -72,7 +72,7 @@ def exact_time(time: float) -> str:
 
 
 def universal_time(time: float | None) -> str:
-    """A moment, the same wherever it is read; empty where there is none."""
+    """A time in UTC; empty for None."""
     return "" if time is None else f"{datetime.fromtimestamp(time, UTC):%-d %b %Y, %H:%M} UTC"
 
 
@@ -173,7 +173,7 @@ def estimate_sentence(estimate: Estimate) -> str:
 
 
 def kept_sentence(kept: int, judged: int) -> str:
-    """What judging a run again left as it was."""
+    """How many scores rescoring kept."""
     were = counted(kept, "score was", "scores were")
     return f"{were} kept from earlier judgings; {judged:,} made now" if judged else f"{were} kept from earlier judgings"
 

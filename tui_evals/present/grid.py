@@ -26,7 +26,7 @@ _TROUBLE = ("error", "partial", "running", "pending", "answered")
 
 @dataclass(frozen=True, slots=True)
 class GridColumn:
-    """A prompt and target of a run with what is above its cells."""
+    """A prompt and target of a run, with the figures above its cells."""
 
     place: Column
     name: str
@@ -41,7 +41,7 @@ class GridColumn:
     parts: tuple[str, ...] = ()
     """The target and the prompt as `short` says them, where the run has several of both."""
     untimed: str = "cached"
-    """Why there is no median time, where there is none."""
+    """The reason if there is no median time."""
 
     @property
     def rate_text(self) -> str:
@@ -53,7 +53,7 @@ class GridColumn:
 
     @property
     def interval_text(self) -> str:
-        """Where the true rate lies."""
+        """The confidence interval of the rate."""
         ends = interval_text(self.rate)
         return f"{ends} %" if ends else ""
 
@@ -215,9 +215,9 @@ def _plain_separator(name: str) -> str:
 
 
 def _region_meant(run: RunRow, name: str) -> tuple[Column, ...]:
-    """The column with a name, the name it is shown by, or #NUMBER; else the columns of a prompt or target.
+    """The column with this name, short name or #NUMBER; else the columns of a prompt or target.
 
-    A slash or bar stands for the dot between parts.
+    A slash or bar may replace the dot between parts.
     """
     columns = named_columns(run)
     meant = [column.place for column in columns if name in (column.name, column.short)]

@@ -16,7 +16,7 @@ from tui_evals.text.measures import counted
 ProvenanceVerdict = Literal[
     "unchanged", "unknown key", "changed", "broken", "unsigned", "not signed", "deleted", "unfinished", "executed"
 ]
-"""What is known of a run. Only `unchanged` says that you, or a person you trust, signed all of it as it is."""
+"""The verdict on a run. Only `unchanged` says that you, or a person you trust, signed all of its current state."""
 
 _NAMED = 20
 _PARTS = {
@@ -64,7 +64,7 @@ class Provenance:
     verdict: ProvenanceVerdict
     sentence: str
     details: tuple[str, ...]
-    """What was changed, and what is not signed."""
+    """Changes and unsigned parts."""
     sources: tuple[str, ...]
     """Where its answers come from."""
 
@@ -75,7 +75,7 @@ class Provenance:
 
 
 def provenance(found: Verified, *, is_live: bool = False) -> Provenance:
-    """What is to be said of a verified run; `is_live` while a process executes it."""
+    """The verdict on a verified run; `is_live` while a process executes it."""
     signers = [signer_of(key) for key in found.keys if key]
     verdict = _verdict(found, signers, is_live)
     details = [f"  {line}" for change in found.changes for line in change_lines(change, found)]

@@ -29,10 +29,7 @@ Column = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was spent of which budget, judges included, how many calls have no price, and what broken ones may cost.
-
-    Calls without a price are those of targets that name none and of judges without one.
-    """
+    """The cost of a run and its budget, including judges, with the number of calls without a price."""
 
     amount: float
     judges: float = 0.0
@@ -97,7 +94,7 @@ class RunFacts:
     duration: str
     """How long it took; empty where it has no end."""
     judging: str
-    """How it stands while its answers are judged again; empty otherwise."""
+    """The progress of a rescoring; empty otherwise."""
     next_step: str
     """The command that continues with it; empty where nothing is left to do."""
     verdict: str = ""
@@ -107,7 +104,7 @@ class RunFacts:
 
     @property
     def headline(self) -> str:
-        """How it stands: the status, and how long it took."""
+        """The status, and how long the run took."""
         return self.judging or (f"{self.look.text} in {self.duration}" if self.duration else self.look.text)
 
     @property
@@ -206,7 +203,7 @@ def basis_sentence(totals: Totals) -> str:
 
 
 def look_sentence(run: RunRow, totals: Totals) -> str:
-    """The command that shows what is worst in a run; never one that finds nothing."""
+    """The command that shows the worst answers of a run; it always finds some."""
     worst = {
         "fail": totals.failed,
         "error": totals.errored,
@@ -263,7 +260,7 @@ def counts_sentence(totals: Totals, measures: Sequence[str] = (), *, over: bool 
     judged = totals.passed + totals.failed
     counts = status_counts(totals, over=over)
     others = [one.phrase for one in counts if one.count and one.status not in ("pass", "fail")]
-    # A rate of some of the answers is called that, for it says nothing of the rest.
+    # A rate of some of the answers says nothing about the others, so it is named differently.
     parts = [f"{totals.passed:,} of {judged:,} {'judged ' if others else ''}pass"] if judged else list(measures)
     if (rate := totals.pass_rate) is not None:
         parts[0] += f" ({rate_text(rate)})"
@@ -307,7 +304,7 @@ def destination_lines(destinations: object) -> list[str]:
 
 
 def change_lines(run: RunRow) -> list[str]:
-    """What of the questions to each target and judge was not sent as it is."""
+    """How requests to each target and judge were changed."""
     kept = run.config.get(CHANGES)
     named = kept.items() if isinstance(kept, dict) else ()
     return [safe_line(f"{name}: {change}") for name, changes in named for change in changes]
@@ -381,7 +378,7 @@ class Pace:
 
 
 def pace_parts(rate: float | None, left: int) -> list[str]:
-    """The rate, and the time that so many more answers take; nothing while the rate is unknown."""
+    """The rate, and the time for the remaining answers; empty while the rate is unknown."""
     if not rate:
         return []
     return [per_second(rate), *([f"{duration(left / rate)} left"] if left else [])]
@@ -437,7 +434,7 @@ class WorkerTotals:
     silent: int = 0
     gone: int = 0
     cells: int = 0
-    """Conversations in flight; those of workers that are gone are with others by now."""
+    """Conversations in flight; those of lost workers were given to others."""
     rate: float = 0.0
     """Calls per second of those that are alive."""
     calls: int = 0
@@ -468,7 +465,7 @@ class RunWorkers:
         self._known: tuple[object, ...] = ()
 
     def look(self, reader: Reader, run: RunRow) -> bool:
-        """Catch up with a run as it is now; says whether something about its workers changed."""
+        """Update to the current state of a run; returns whether its workers changed."""
         known = (run.id, run.status, reader.workers_version())
         if known == self._known:
             return False

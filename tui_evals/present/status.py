@@ -29,7 +29,7 @@ class Look(NamedTuple):
 LIVE = LIVE_STATUSES
 """Statuses of a run that a process executes."""
 OVER = OVER_STATUSES
-"""Nothing comes of such a run any more unless it is resumed; `planned` is neither live nor over."""
+"""Runs with these statuses make no progress unless they are resumed; `planned` is neither live nor over."""
 FINAL: frozenset[AnswerStatus] = frozenset(("pass", "fail", "partial", "error", "unjudged", "scored"))
 """Such an answer changes no more."""
 BAD: tuple[AnswerStatus, ...] = ("error", "fail", "partial")
@@ -37,7 +37,7 @@ BAD: tuple[AnswerStatus, ...] = ("error", "fail", "partial")
 WORST_FIRST: tuple[AnswerStatus, ...] = (
     *("error", "partial", "fail", "running", "pending", "answered", "unjudged", "pass", "scored"),
 )
-"""Which status stands for several answers together."""
+"""The order that determines the common status of several answers."""
 
 ANSWER_LOOKS: Mapping[AnswerStatus, Look] = {
     "pass": Look("✓", "pass", "ok"),
@@ -72,7 +72,7 @@ _PHRASES: Mapping[AnswerStatus, str] = {
 
 
 def run_look(run: RunRow) -> Look:
-    """The status of a run: what it was asked to do shows before it obeys; one that a person stopped is no error."""
+    """The status of a run, including a pending order; a run stopped by the user is not an error."""
     if is_stopped_by_person(run):
         return _STOPPED
     look = RUN_LOOKS[run.status]
@@ -143,14 +143,14 @@ def status_counts(totals: Totals, *, over: bool = False) -> tuple[StatusCount, .
 
 
 def short_counts(totals: Totals) -> str:
-    """What became of the answers that are final, by glyphs; pass and fail stand unless nothing can pass or fail."""
+    """The numbers of final answers by glyph; pass and fail are always shown unless nothing can pass or fail."""
     counts = (one for one in status_counts(totals) if one.status in FINAL)
     shown = () if rateless(totals) else ("pass", "fail")
     return " ".join(one.short for one in counts if one.count or one.status in shown)
 
 
 def rateless(totals: Totals) -> bool:
-    """Whether answers are final and none of them could pass or fail, so that there is no rate to speak of."""
+    """Whether answers are final but none of them could pass or fail, so there is no rate."""
     return not totals.passed + totals.failed and bool(totals.unjudged + totals.scored)
 
 

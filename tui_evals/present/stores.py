@@ -1,4 +1,4 @@
-"""How a store stands, in words: sound or damaged, what can be read of it, and what a repair saved."""
+"""The condition of a store in words: sound or damaged, what can be read, and what a repair saved."""
 
 from __future__ import annotations
 

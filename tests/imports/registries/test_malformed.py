@@ -35,7 +35,7 @@ WRONG_ENTRIES = {
     "a reserved word": (MATCH + "  group: y\n", "x.yaml:5: x.dev.v0.group: 'group' is a reserved word"),
     "a name twice": (MATCH + "\n" + MATCH, "x.yaml:6: the key 'x.dev.v0' appears twice in one mapping; keep one of "
                                             "them (the first is on line 1)"),
-    "an unknown id": ("a:\n  metrics: []\n  id: b.c\n", "x.yaml:3: a.id: 'a' stands for 'b.c', and there is no such"),
+    "an unknown id": ("a:\n  metrics: []\n  id: b.c\n", "x.yaml:3: a.id: 'a' refers to 'b.c', and there is no such"),
     "ids in a circle": ("a:\n  id: b\nb:\n  id: a\n", "x.yaml:4: b.id: the ids lead in a circle: a -> b -> a"),
     "an id that is no text": ("a:\n  id: [b]\n", "x.yaml:2: a.id: the id of 'a' must be the name"),
     "neither class nor id": ("a.b:\n  args: {}\n", "x.yaml:1: a.b.class: names no class"),
@@ -100,7 +100,7 @@ def test_a_wrong_sample_is_named_with_its_line_and_field(tmp_path: Path, kind: s
     [
         ("mine:\n  choice_strings: AB\n", "", "m.yaml:1: mine: prompt is missing"),
         ("mine:\n  prompt: x\n  choice_strings: AB\n  input_outputs: [a]\n", "", "m.yaml:4: mine.input_outputs: must"),
-        ("mine:\n  id: yours\n", "", "m.yaml:2: mine.id: 'mine' stands for 'yours', and there is no such"),
+        ("mine:\n  id: yours\n", "", "m.yaml:2: mine.id: 'mine' refers to 'yours', and there is no such"),
         ("mine:\n  prompt: x\n  choice_strings: 'A,'\n", "", "cannot be found in a reply"),
         ("yours:\n  prompt: x\n  choice_strings: AB\n", "", "there is no grading spec 'mine'"),
         (

@@ -275,7 +275,7 @@ def _layout(file: FoundryFile) -> Data:
 
 
 def _leaves_out_defaults(file: FoundryFile) -> bool:
-    """Whether what is so by default is left out somewhere, and never said."""
+    """Whether the file leaves out default values and never states one."""
     parts = [(case.evaluation, CASE_DEFAULTS) for case in file.cases]
     parts += [(one, defaults_of(one)) for case in file.cases for _, one in case.assertions]
     stated = any(name in part and part[name] == value for part, defaults in parts for name, value in defaults.items())
@@ -400,7 +400,7 @@ def _import(request: ImportRequest) -> ImportResult:
 
 
 def _with_line(loss: Loss, layout: Layout, path: pathlib.Path) -> Loss:
-    """The loss with its line, where its place is named as it is in the file."""
+    """The loss with its line, if it is located by a path in the file."""
     if not _PLACE.fullmatch(loss.where):
         return loss
     parts = [int(number) if number else name for number, name in _PART.findall(loss.where)]

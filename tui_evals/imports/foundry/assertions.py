@@ -54,7 +54,7 @@ _SNAKE: Mapping[str, Mapping[str, str]] = {
 
 
 def spelled(value: Any, kind: str, style: Style, problems: list[Problem], path: Path = ()) -> Any:
-    """A value of the wire with its known fields in one style; whatever users named stays as it is."""
+    """A value of the wire with its known fields in one style; names given by users are unchanged."""
     if isinstance(value, list):
         parts = enumerate(value)  # a list within a list is of no kind, however deep it is
         return [
@@ -134,7 +134,7 @@ class Prompt(Wire):
 
 
 def check(model: type[Wire], value: Any, path: Path, problems: list[Problem]) -> bool:
-    """Whether a value has the form of a model; what is wrong with it goes to the problems."""
+    """Whether a value fits a model; adds its errors to `problems`."""
     try:
         model.model_validate(value)
     except ValidationError as errors:
@@ -268,7 +268,7 @@ _MODIFIERS = {"jsonPath": "json_path", "ignoreCase": "ignore_case", "negate": "n
 
 
 def check_assertion(assertion: Mapping[str, Any], path: Path, problems: list[Problem]) -> None:
-    """Find what is wrong with an assertion."""
+    """Add the errors of an assertion."""
     now = _modern(assertion)
     kind = now.get("type")
     if kind is None:
@@ -287,7 +287,7 @@ def _at(path: Path) -> Path:
 
 
 def _modern(assertion: Mapping[str, Any]) -> Data:
-    """An assertion of the early API as it is written now; `reads JSON` where its type said so."""
+    """An assertion of the early API in the current form; `reads JSON` if its type said so."""
     modern, matcher = dict(assertion), assertion.get("matcher")
     if isinstance(matcher, dict):
         del modern["matcher"]

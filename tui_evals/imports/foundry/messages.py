@@ -61,7 +61,7 @@ _BLOCKS: Mapping[str, type[Wire]] = {
 
 
 def check_messages(messages: Any, path: Path, problems: list[Problem]) -> None:
-    """Find what is wrong with some messages; their list itself was checked before."""
+    """Add the errors of some messages; the list itself was checked before."""
     for number, given in enumerate(messages):
         place = (*path, number)
         message = _modern(given)
@@ -87,7 +87,7 @@ def _check_block(block: Mapping[str, Any], role: str, path: Path, problems: list
 
 
 def _modern(message: Mapping[str, Any]) -> Data:
-    """A message of the early API, whose content was text with its tool calls next to it, as it is written now."""
+    """A message of the early API, with text content and tool calls as a field, in the current form."""
     modern = dict(message)
     content = modern.get("content")
     role = modern.get("role")
@@ -148,7 +148,7 @@ def _part(block: Mapping[str, Any], variables: Mapping[str, str | None]) -> Data
 
 
 def filled(text: str, variables: Mapping[str, str | None]) -> str:
-    """The text with the places of known variables filled in; what is not known stays."""
+    """The text with known variables filled in; unknown ones stay."""
     return _PLACE.sub(lambda place: (variables[place[1]] or "") if place[1] in variables else place[0], text)
 
 
@@ -210,7 +210,7 @@ def tool_of(tool: Mapping[str, Any]) -> Data:
 
 
 def wire_tool(tool: Mapping[str, Any], losses: Losses, where: str) -> Data | None:
-    """A definition as a tool of Prompt Foundry, or None for one that is no function."""
+    """A definition as a tool of Prompt Foundry, or None if it is not a function."""
     function = tool.get("function")
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         losses.left_out(f"a tool of type {tool.get('type')}", where, "only functions fit")
@@ -244,7 +244,7 @@ def item_of(evaluation: Mapping[str, Any], prompted: bool) -> Data:
 def evaluation_of(
     case: Mapping[str, Any], chat: Sequence[Mapping[str, Any]], sparse: bool, losses: Losses, where: str
 ) -> Data:
-    """The evaluation that asks the same; `sparse` leaves out what is so by default."""
+    """The evaluation with the same question; `sparse` leaves out default values."""
     evaluation: Data = {
         "appendedMessages": messages_of(chat, losses, f"{where}.messages"),
         "variables": {name: _text(value, name, losses, where) for name, value in case.get("variables", {}).items()},

@@ -145,7 +145,7 @@ class _Writer:
         return assertions
 
     def check(self, evaluator: EffectiveEvaluator, references: Sequence[str], owner: str | None, note: Data) -> Data:
-        """The assertion as it was imported, or as it is now."""
+        """The assertion as it was imported if it is unchanged, else in its current form."""
         name, options = evaluator.evaluator, evaluator.settings
         owner = None if "evaluationId" in self.notes else owner
         written: Data = {}
@@ -171,7 +171,7 @@ class _Writer:
 
 
 def _evaluation(item: Mapping[str, Any], written: Data, note: Mapping[str, Any], prompted: bool) -> Data:
-    """The evaluation as it was imported, or as it is now."""
+    """The evaluation as it was imported if it is unchanged, else in its current form."""
     kept = {name: value for name, value in note.items() if name != "assertions"}
     original = original_of(written, kept)
     problems: list[Problem] = []
@@ -183,7 +183,7 @@ def _evaluation(item: Mapping[str, Any], written: Data, note: Mapping[str, Any],
 
 
 def _prompt(data: Mapping[str, Any], notes: Mapping[str, Any], losses: Losses) -> Data:
-    """The prompt as it was imported, or as it is now."""
+    """The prompt as it was imported if it is unchanged, else in its current form."""
     note, kept = _object(notes.get("prompt")), _object(notes.get("tools"))
     written = prompt_of(data, _object(note.get("parameters")), losses)
     written["tools"] = [_tool(tool, _object(kept.get(tool["name"]))) for tool in written["tools"]]
@@ -203,7 +203,7 @@ def _tool(tool: Data, note: Data) -> Data:
 
 
 def _in_order(assertions: list[Data], places: Any) -> list[Data]:
-    """The assertions as they stood in the file, as long as they are as many."""
+    """The assertions in the order of the original file, if their number is unchanged."""
     if not isinstance(places, list) or len(places) != len(assertions) or not all(type(one) is int for one in places):
         return assertions
     return [one for _, one in sorted(zip(places, assertions, strict=True), key=lambda pair: pair[0])]

@@ -44,7 +44,7 @@ from tui_evals.text import strictjson
 _DAMAGED = "the frames are damaged, or larger than they say"
 
 Unpack = Callable[[bytes, int], bytes]
-"""The content of some frames, or as much of it as fits into so many bytes and one more; ValueError for damaged ones."""
+"""Decompress some frames, to at most this many bytes and one more; ValueError if they are damaged."""
 
 
 @cache
@@ -226,7 +226,7 @@ class LoggedSample:
 
 
 def log_in(path: Path) -> tuple[Header, list[LoggedSample]]:
-    """What a log holds; DatasetError names file, member, line and field of what is wrong."""
+    """The content of a log; DatasetError names file, member, line and field of an error."""
     return _archived(path) if path.suffix.lower() == ".eval" else _written(path)
 
 
@@ -316,7 +316,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[Recording, Losses]:
-    """The run of a log, and what became of its parts; DatasetError says what is wrong with it, and where."""
+    """The run in a log, and what happened to its parts; raises DatasetError."""
     losses = Losses()
     try:
         header, samples = log_in(path)

@@ -82,7 +82,7 @@ class Choice(_LogPart):
 
 
 class Usage(_LogPart):
-    """Tokens; those read from or written to a cache stand apart."""
+    """Tokens; those read from or written to a cache are separate."""
 
     input_tokens: Annotated[int, Field(ge=0)] = 0
     output_tokens: Annotated[int, Field(ge=0)] = 0
@@ -268,7 +268,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def records_of(sample: Sample, keys: Mapping[Scored, str], losses: Losses) -> tuple[ScoreRecord, ...]:
-    """The records of a sample, one for each scorer and each part of its value; of our own logs as they were here."""
+    """The records of a sample, one for each scorer and each part of its value; our own logs keep theirs."""
     told = [
         _own_record(score.metadata, name) or _record(keys[name, part], name, value, score, losses)
         for name, score in (sample.scores or {}).items()
@@ -325,7 +325,7 @@ def _record(key: str, scorer: str, value: Any, score: Score, losses: Losses) -> 
 
 
 def _read(value: Any) -> tuple[float | None, str | None, str | None]:
-    """Number, verdict and label of a value; numbers are no verdicts, and what is no number was not measured."""
+    """The number, verdict and label of a value; numbers have no verdict, and other values no number."""
     if isinstance(value, bool):
         return float(value), "pass" if value else "fail", None
     if isinstance(value, str):
@@ -413,7 +413,7 @@ _SEVERAL = (
     "Answer the following multiple choice question where multiple answers may be correct. The entire content of your "
     "response should be of the following format: 'ANSWER: $LETTERS' (without quotes) where LETTERS is one or more of"
 )
-"""The words of Inspect's solver multiple_choice, so that what is asked here compares with what is asked there."""
+"""The words of Inspect's solver multiple_choice, so that results are comparable."""
 
 
 def _offer(item: Data, sample: Sample, choices: Sequence[str], losses: Losses) -> None:
@@ -455,7 +455,7 @@ def _arguments(arguments: Any) -> str:
 
 
 def _content(content: Any, losses: Losses) -> Any:
-    """Content as text where it is all text, else as blocks; reasoning is no part of what was said."""
+    """Content as text if it is only text, else as blocks; reasoning is left out."""
     if isinstance(content, str):
         return content
     blocks: list[Data] = []

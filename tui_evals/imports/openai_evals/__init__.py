@@ -60,7 +60,7 @@ class EvalSpec:
     faithful: bool = False
     """Whether it asks and judges to the letter of the original."""
     data: File | None = None
-    """A file of samples that stands for the one its entry names."""
+    """A file of samples to use instead of the one in the entry."""
 
     @property
     def name(self) -> str:
@@ -251,7 +251,7 @@ class EvalSpec:
         manner = {"faithful": True} if self.faithful else {}
         given = [item for item in items if "response" in item]
         for item in given if plan.needs.answers > 1 else ():
-            item["repeats"] = 1  # it stands for all the answers that are judged together
+            item["repeats"] = 1  # one item for all answers that are judged together
         held = {"given": [item["testId"] for item in given]} if given else {}
         origin = {"eval": self.name, "class": self.class_name, "args": args, **chosen, **manner, **held}
         origin |= plan.needs.plain()
@@ -388,7 +388,7 @@ class Registry:
         self._surroundings = Surroundings(roots, entries["modelgraded"], catalogue, grading)
 
     def find(self, name: str) -> list[EvalSpec]:
-        """The evals of a name, a pattern with `*`, or a set; an eval wins over a set of the same name."""
+        """The evals with a name, matching a pattern with `*`, or in a set; an eval wins over a set of the same name."""
         evals, sets = self.entries["evals"], self.entries["eval_sets"]
         names = matching(name, evals)
         if not names and name in sets:
@@ -482,7 +482,7 @@ class Registry:
 
     @cached_property
     def _aliases(self) -> Mapping[str, list[RegistryEntry]]:
-        """The entries that stand for each full name."""
+        """The entries that refer to each full name."""
         evals, aliases = self.entries["evals"], dict[str, list[RegistryEntry]]()
         for entry in evals.values():
             if "id" in entry.data:

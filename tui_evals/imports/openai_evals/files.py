@@ -21,7 +21,7 @@ _LARGEST = 1_000_000  # characters
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """A name of a registry and what it stands for; an entry with an `id` stands for another."""
+    """A name in a registry with its definition; an entry with an `id` refers to another one."""
 
     name: str
     root: File
@@ -35,7 +35,7 @@ class RegistryEntry:
         return f"{self.file}:{self.line}"
 
     def error(self, message: str, *field: str | int) -> DatasetError:
-        """What is wrong with a field, with the line on which that field stands."""
+        """An error in a field, with the line of that field."""
         path: Path = (self.name, *field)
         return DatasetError(str(self.file), [Problem(message, path, _line_of(self.file, path, self.line))])
 
@@ -51,10 +51,10 @@ def roots_of(paths: Sequence[File]) -> tuple[File, ...]:
 def read_entries(
     roots: Sequence[File], kind: str, broken: dict[File, DatasetError], notes: list[str]
 ) -> dict[str, RegistryEntry]:
-    """All entries of one kind; DatasetError where a file or an entry cannot be used, or a name appears twice.
+    """All entries of one kind; DatasetError if a file or entry is unusable, or a name appears twice.
 
-    A file among the evals and sets that is no YAML goes to `broken`: it spoils only the evals that refer to it. Of two
-    equal keys in a grading spec the last counts, as it does in the original, and `notes` tells.
+    A file of evals or sets that is not YAML goes to `broken`: it affects only evals that refer to it. Of two equal keys
+    in a grading spec the last one counts, as in the original, with a note in `notes`.
     """
     entries: dict[str, RegistryEntry] = {}
     for root in roots:
@@ -152,16 +152,14 @@ def _line_of(file: File, path: Path, otherwise: int) -> int:
 
 
 def resolved(entries: Entries, name: str, what: str) -> RegistryEntry:
-    """The entry a name stands for in the end; DatasetError where the way there is broken or leads in a circle."""
+    """The entry that a name finally refers to; DatasetError for a missing one or a cycle."""
     entry, trail = entries[name], [name]
     while "id" in entry.data:
         target = entry.data["id"]
         if not isinstance(target, str):
             raise entry.error(f"the id of '{entry.name}' must be the name of another {what}", "id")
         if target not in entries:
-            message = (
-                f"'{entry.name}' stands for '{target[:80]}', and there is no such {what}{nearest(target, entries)}"
-            )
+            message = f"'{entry.name}' refers to '{target[:80]}', and there is no such {what}{nearest(target, entries)}"
             raise entry.error(message, "id")
         if target in trail:
             raise entry.error(f"the ids lead in a circle: {' -> '.join((*trail, target))}", "id")
@@ -171,7 +169,7 @@ def resolved(entries: Entries, name: str, what: str) -> RegistryEntry:
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names a pattern fits as a whole; `*` stands for anything, every other character for itself."""
+    """The names that match a pattern; `*` matches anything, every other character itself."""
     if "*" not in pattern:
         return [name for name in names if name == pattern]
     fits = re.compile(re.sub(r"(?:\\\*)+", ".*", re.escape(pattern)), re.DOTALL).fullmatch

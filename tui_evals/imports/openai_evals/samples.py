@@ -148,7 +148,7 @@ def question(given: object, name: str, few_shot: Sequence[Data] = ()) -> dict[st
 
 
 def messages(given: object, name: str) -> list[dict[str, Any]]:
-    """A list of chat messages, checked; what is null in them is left away."""
+    """A list of chat messages, checked; fields with null are dropped."""
     if not isinstance(given, list) or not given:
         raise Unfit(f"{name} must be text or a list of chat messages", name)
     chat = []
@@ -291,7 +291,7 @@ def _opened(file: File) -> Iterator[IO[bytes]]:
 
 
 def _lines(file: File) -> list[str]:
-    """The lines of a file, whichever of the three line ends it has; inside JSON none of them can stand bare."""
+    """The lines of a file with any of the three line ends; JSON strings cannot contain them unescaped."""
     return _text(file).replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -352,7 +352,7 @@ def multiple_choice(instructions: str | None, faithful: bool, sample: Data, rand
 
 
 def last_word(faithful: bool, sample: Data, _: Random, __: File) -> dict[str, Any]:
-    """A text whose last word is to be guessed."""
+    """A text whose last word the model has to guess."""
     words = _said(sample, "text", "the sample has no text whose last word could be asked for").split()
     if len(words) < 2:
         raise Unfit("the text needs two words or more, because its last word is asked for", "text")

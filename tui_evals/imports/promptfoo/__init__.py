@@ -98,7 +98,7 @@ def _asked(prompt: Prompt, item: Mapping[str, Any], shared: Mapping[str, Any], l
 
 
 def _unfillable(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message whose text is taken as it is."""
+    """A message whose text is not a template."""
     content = message.get("content")
     return {**message, "content": literal(content)} if isinstance(content, str) else dict(message)
 
@@ -145,10 +145,10 @@ Chat = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a configuration says: the eval document, its prompts, and the targets it asks.
+    """The content of a configuration: the eval document, its prompts and its targets.
 
-    A single prompt is in the document itself. Where there are several the document has none, and each is to be
-    run with it as a prompt file.
+    A single prompt is in the document itself. With several, the document has none, and each is a prompt file to run
+    with it.
     """
 
     data: dict[str, Any]
@@ -170,9 +170,9 @@ def read_config(
     version: Version | None = None,
     taken: Mapping[str, CodeFile] | None = None,
 ) -> tuple[Configuration, Losses]:
-    """Read a configuration; files it names are read only inside `folder`. DatasetError says what is malformed.
+    """Read a configuration; files it names are read only inside `folder`. Raises DatasetError.
 
-    Its code becomes custom evaluators next to those that are `taken`.
+    Its code becomes custom evaluators in addition to those in `taken`.
     """
     read = json_source if source.endswith(".json") else yaml_source
     return read_source(read(text, source), folder, version, taken)
@@ -391,7 +391,7 @@ class _PromptFile:
 
 
 def may_be_config(path: Path) -> bool:
-    """Whether a path may be a configuration: by its name, or as YAML that is no prompt file."""
+    """Whether a path may be a configuration: by its name, or as YAML that is not a prompt file."""
     is_prompt = path.name.lower().endswith((".prompt.yml", ".prompt.yaml"))
     return recognises(path) or (path.suffix.lower() in (".yaml", ".yml") and not is_prompt)
 
@@ -463,7 +463,7 @@ def _own_code(root: Path) -> dict[str, CodeFile]:
 
 
 def _written_for(said: str | None, folder: Path) -> Version | None:
-    """The version of promptfoo a configuration was written for: as it is said, or as its package.json asks for it."""
+    """The version of promptfoo that a configuration was written for: as given, or as in its package.json."""
     if said is not None:
         version = version_of(said)
         if version is None:

@@ -47,7 +47,7 @@ _NO_EQUAL: Mapping[str, str] = {
     "similar:dot": "EmbeddingSimilarity is near",
     "similar:euclidean": "EmbeddingSimilarity is near",
 }
-"""The kinds without an equal, with why or what is near."""
+"""Kinds without an equal, with the reason or a similar evaluator."""
 HEEDED_LATE = frozenset(("levenshtein", "latency", "cost", "finish-reason"))
 """Kinds before which promptfoo did not heed `not-` until `HEEDS_ALL`."""
 HEEDS_ALL = (0, 121)
@@ -143,7 +143,7 @@ class Asserts:
         yield group
 
     def _grouped(self, spot: Spot, judged: list[Judged], told: Losses) -> Judged:
-        """The evaluator that holds those of a set; NoEqual where one of them cannot stand in it."""
+        """One evaluator for those of a set; NoEqual if one of them cannot be in a set."""
         if any(one.name == LEFT_OUT for one in judged):
             raise NoEqual("one of its assertions has no equal, so its share cannot be counted")
         judges = {str(one.options["judge"]) for one in judged if one.options.get("judge")}
@@ -153,7 +153,7 @@ class Asserts:
             raise NoEqual(f"{own[0]} cannot be in a group of evaluators")
         if any(one.name == "Rubric" for one in judged):
             told.changed("assert-set", spot.where, "its share is of those that pass, no mean of scores")
-        judged = [one for one in judged if one.weight != 0] or judged  # those can neither fail a set nor add to it
+        judged = [one for one in judged if one.weight != 0] or judged  # weight 0 neither fails a set nor adds to it
         heaviest = max([1.0, *(one.weight or 0.0 for one in judged)])
         without = [{key: part for key, part in one.options.items() if key != "judge"} for one in judged]
         plain = [replace(one, options=options) for one, options in zip(judged, without, strict=True)]
@@ -239,7 +239,7 @@ class Asserts:
         raise NoEqual(f"no assertion of this name is known{meant}; promptfoo ends its test with an error")
 
     def _javascript(self, spot: Spot, seen: Seen) -> Read:
-        """The evaluator that runs the code as it is."""
+        """The evaluator that runs the unchanged code."""
         if seen.gone:
             raise NotCarried(f"it judges what a transform makes of the answer, {seen.gone}")
         source, file = self._source(spot)
@@ -261,7 +261,7 @@ class Asserts:
         return name, {**options, **({"function": file.function} if file.function else {})}
 
     def _python(self, spot: Spot, seen: Seen, turned: bool) -> Read:
-        """The custom evaluator that runs the code as it is."""
+        """The custom evaluator that runs the unchanged code."""
         source, file = self._source(spot)
         function = None if file is None else file.function or "get_assert"
         if seen != Seen():

@@ -35,7 +35,7 @@ _OF_CONFIG = re.compile(r"__config:__expected(\d*):(\w+)")
 
 
 def case_of_row(spot: Spot, kinds: frozenset[str], losses: Losses) -> dict[str, Any]:
-    """A row as the test it stands for; `kinds` are the assertions a cell can begin with."""
+    """The test in a row; `kinds` are the assertions that a cell can begin with."""
     case: dict[str, Any] = {"vars": {}}
     asserts: list[dict[str, Any]] = []
     for column, cell in spot.value.items():
@@ -94,7 +94,7 @@ def _configure(spot: Spot, asserts: list[dict[str, Any]]) -> None:
 
 
 def assert_of_cell(cell: str, kinds: frozenset[str]) -> dict[str, Any]:
-    """The assertion a cell stands for; text that begins with none must be equalled."""
+    """The assertion in a cell; other text must be equal to the answer."""
     for code in ("javascript:", "fn:", "eval:"):
         if cell.startswith(code):
             return {"type": "javascript", "value": cell.removeprefix(code)}
@@ -390,7 +390,7 @@ class Tests:
         return replace(seen, parsed=True) if self._answer_is_data(layers) else seen
 
     def _answer_is_data(self, layers: Layers) -> bool:
-        """Whether a test holds an answer that is no text."""
+        """Whether a test has an answer that is not text."""
         output = _merged(self._with_default(layers)).get("providerOutput")
         return output is not None and not isinstance(output.value, str)
 

@@ -59,7 +59,7 @@ class Spot:
         return self.source.name if line is None else f"{self.source.name}:{line}"
 
     def wrong(self, message: str) -> DatasetError:
-        """The error that says what is wrong here."""
+        """An error at this place."""
         return DatasetError(self.source.name, [Problem(message, self.path, self.source.line(self.path))])
 
     def get(self, key: str) -> Spot | None:
@@ -231,9 +231,9 @@ def named_file(spot: Spot, folder: File, name: str) -> File:
 
 
 def files_named(spot: Spot, folder: File, name: str, *, beside: File | None = None) -> list[File]:
-    """The files a name or pattern stands for, in the order of their names.
+    """The files that a name or pattern matches, in the order of their names.
 
-    A name is meant from the folder of the configuration; in a file that it names, first from that of the file.
+    A name is relative to the folder of the configuration; in a file that it names, first to the folder of that file.
     """
     root = folder.resolve()
     relative = name.removeprefix("file://").removeprefix("./")
@@ -247,12 +247,12 @@ def files_named(spot: Spot, folder: File, name: str, *, beside: File | None = No
     if not inside:
         raise spot.wrong(f"there is no file {name!r} in the folder of the configuration")
     if len(inside) > _MOST_FILES:
-        raise spot.wrong(f"{name!r} stands for more than {_MOST_FILES} files")
+        raise spot.wrong(f"{name!r} matches more than {_MOST_FILES} files")
     return inside
 
 
 def _files_in(place: File, relative: str, root: File) -> list[File]:
-    """The files below `root` that a name or pattern stands for, read from a folder."""
+    """The files below `root` that a name or pattern matches, relative to a folder."""
     parts = relative.split("/")
     first = next((at for at, part in enumerate(parts) if _SIGNS.search(part)), None)
     if first is None:

@@ -174,7 +174,7 @@ class Provider:
     prompts: tuple[str, ...] = ()
     """The names of the prompts it is asked with; all where there is none."""
     transform: str | None = None
-    """Code that makes of its answers what is judged."""
+    """Code that transforms its answers before they are judged."""
 
     def section(self) -> dict[str, Any]:
         """Its settings without the model, as a section of the project's configuration holds them."""
@@ -186,7 +186,7 @@ class Provider:
 
 
 def model_of(written: str) -> str | None:
-    """How targets here spell a provider's model; None for one that is no model behind a known interface."""
+    """The name of a provider's model here; None if it is not a model behind a known interface."""
     kind, _, rest = written.partition(":")
     if kind == "litellm" and rest:
         return rest.removeprefix("chat:")
@@ -199,7 +199,7 @@ def model_of(written: str) -> str | None:
 
 
 def written_model(model: str) -> str | None:
-    """How promptfoo spells a target's model; None for a target that is no model."""
+    """The name of a target's model in promptfoo; None if the target is not a model."""
     kind, _, rest = model.partition("/")
     if not rest or ":" in kind or model.startswith(("replay:", "python:", "command:")):
         return None
@@ -207,7 +207,7 @@ def written_model(model: str) -> str | None:
 
 
 def read_providers(spot: Spot | None, folder: File, losses: Losses) -> tuple[Provider, ...]:
-    """The targets of a configuration; what is no model is left out and named."""
+    """The targets of a configuration; others than models are left out and named."""
     if spot is None:
         return ()
     providers = [_provider(one, folder, losses) for one in _listed(spot, folder)]
@@ -278,12 +278,12 @@ def _prompts_of(spot: Spot) -> tuple[str, ...]:
 
 
 def _transform(spot: Spot) -> Spot | None:
-    """The code that makes of a provider's answers what is judged."""
+    """The code that transforms a provider's answers before they are judged."""
     return spot.get("transform") if isinstance(spot.value, dict) else None
 
 
 def _named(spot: Spot) -> tuple[str, Spot]:
-    """The id of a provider and what is said about it, in either of the two ways of writing it."""
+    """The id of a provider and its settings, in either notation."""
     if not isinstance(spot.value, dict):
         raise spot.wrong(f"must be the id of a provider or a mapping with one, not {kind_of(spot.value)}")
     identity = spot.get("id")
@@ -439,7 +439,7 @@ class Prompt:
     plain: bool = True
     where: str = ""
     template: str = ""
-    """The whole of it, where it becomes a chat only once it is filled."""
+    """The whole text, if it becomes a chat only when it is filled."""
 
 
 def prompty_text(prompt: Prompt) -> str | None:
@@ -475,7 +475,7 @@ def _without_markers(text: str) -> str:
 def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Prompt, ...]:
     """The prompts of a configuration; those that are code, or kept elsewhere, are left out and named."""
     if spot is None:
-        losses.changed("prompts", "", "there are none, so the variable `prompt` is what is asked")
+        losses.changed("prompts", "", "there are none, so the variable `prompt` is asked")
         return (Prompt("prompt", ({"role": "user", "content": "{{prompt}}"},)),)
     spots = spot.entries() if isinstance(spot.value, list) else [spot]
     prompts = [prompt for one in spots for prompt in _prompts(one, folder, losses)]

@@ -31,7 +31,7 @@ _OLDER_WORDS = frozenset(("additionalItems", "dependencies"))
 
 
 class NoEqual(Exception):
-    """There is no evaluator that means the same; the message says why."""
+    """There is no evaluator with the same meaning; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class Values:
         return spots
 
     def is_plain(self, spot: Spot, whole: bool) -> bool:
-        """Whether a variable has one value that is there as it is."""
+        """Whether a variable has one literal value."""
         value = spot.value
         if isinstance(value, list) and value and isinstance(value[0], str) and not whole:
             return False
@@ -163,7 +163,7 @@ class Values:
         return not (self.renders and isinstance(value, str) and needs_values(value))
 
     def plain(self, spot: Spot) -> Any:
-        """The value of a variable that has one, as it is there."""
+        """The literal value of a variable."""
         value = spot.value
         if not isinstance(value, str):
             return _as_number(value)
@@ -309,7 +309,7 @@ class CodeFiles:
         return self._add(called, f"{body}{_CALLED.format(function=name, passes=passes, raised=turned)}", ".py")
 
     def javascript(self, source: str, called: str) -> str:
-        """The evaluator that is a file of JavaScript, as it is written."""
+        """The evaluator in a file of JavaScript, with the unchanged code."""
         return self._add(called, source, ".js")
 
     def __contains__(self, name: object) -> bool:

@@ -123,7 +123,7 @@ def _only_totals(path: Path, artefacts: Artefacts) -> ImportResult:
 
 
 def _prompt_files(artefacts: Artefacts, folder: Path) -> _PromptFiles:
-    """The prompt for a dataset in a folder, copied with its metrics where it lies outside the project."""
+    """The prompt for a dataset in a folder, copied with its metrics if it is outside the project."""
     if artefacts.prompt is None:
         text = artefacts.text("prompt")
         wanted = {folder / f"{artefacts.name}.prompty": f"{text}\n".encode()} if text else {}

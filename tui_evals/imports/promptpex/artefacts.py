@@ -36,7 +36,7 @@ class Piece:
 
 
 def json_of(piece: Piece) -> object:
-    """The value of a piece of JSON; NaN, which is no JSON, is nothing."""
+    """The value of a piece of JSON; NaN becomes None."""
     try:
         return parsed(str(piece.value))
     except strictjson.JsonError as problem:
@@ -303,7 +303,7 @@ def rows_in(kind: type[Row], piece: Piece) -> Read[Row]:
 
 
 def _row_in(kind: type[Row], row: object) -> Row:
-    """A record as a row; ValueError says what is wrong, to be read behind the place of the record."""
+    """A record as a row; the message of ValueError follows the place of the record."""
     if isinstance(row, Unreadable):
         raise ValueError(f" {row.why}")
     if not isinstance(row, dict):
@@ -321,7 +321,7 @@ def _row_in(kind: type[Row], row: object) -> Row:
 
 
 def _named_as_read(kind: type[Row], row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its fields as they are spelled here: models wrote the first lines of older tables themselves."""
+    """The row with our field names: in older tables, models wrote the header themselves."""
     spelled = {normal_name(name): name for name in kind.model_fields}
     return {
         spelled.get(normal_name(str(name)), name) if name not in kind.model_fields else name: row[name] for name in row
@@ -380,7 +380,7 @@ class Artefacts:
     spare: Mapping[str, Piece] = field(default_factory=dict)
     """What the report or the saved context holds of a kind that has a file of its own."""
     unread: tuple[str, ...] = ()
-    """A sentence for each file that could not be read and for which another stands."""
+    """A sentence for each unreadable file that another one replaces."""
     _read: dict[str, Read[Any]] = field(default_factory=dict)
 
     def text(self, kind: str) -> str:
@@ -403,7 +403,7 @@ class Artefacts:
 
     @property
     def left_out(self) -> list[str]:
-        """What could not be read of the rows that were asked for, and of files for which another stands."""
+        """What could not be read of the rows, and of files that others replace."""
         return [*self.unread, *(sentence for read in self._read.values() for sentence in read.skipped)]
 
     def _most_rows(self, kind: str, shape: type[Row]) -> Read[Row]:

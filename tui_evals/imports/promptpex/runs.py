@@ -114,7 +114,7 @@ class Known:
 
 
 class Items:
-    """The items of the dataset, made one by one; `notes` says what could not be kept as it was."""
+    """The items of the dataset, created one by one; `notes` lists what had to be changed."""
 
     def __init__(self, artefacts: Artefacts, subject: Subject | None, truths: Sequence[RecordedResult]) -> None:
         self._subject = subject
@@ -255,7 +255,7 @@ def keys_for(judged: Sequence[Judged]) -> dict[Judged, str]:
 
 
 def evaluators_for(keys: Mapping[Judged, str], known: Iterable[str], compliance: bool) -> dict[str, dict[str, Any]]:
-    """The evaluators of the dataset: those that judged, as far as they are known here."""
+    """The evaluators of the dataset: those that judged, if they are known here."""
     names = set(known)
     metrics = [metric for metric, _ in keys]
     evaluators: dict[str, dict[str, Any]] = {COMPLIANCE: {}} if compliance else {}
@@ -298,7 +298,7 @@ def _measured(key: str, metric: str, measure: Measure, judge: str) -> ScoreRecor
 
 
 def _verdict(key: str, evaluator: str, outcome: str, reason: str, judge: str) -> ScoreRecord:
-    """OK passes, ERR fails, and what is neither could not be judged."""
+    """OK passes, ERR fails, and anything else could not be judged."""
     details: dict[str, Any] = {"judge": judge} if judge else {}
     if outcome == "unknown":
         details = {"code": "invalidEvaluatorResult", **details}
@@ -319,7 +319,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def overview_of(artefacts: Artefacts) -> list[dict[str, Any]]:
-    """The rows of overview.csv; none where there is no such file."""
+    """The rows of overview.csv; empty if there is no such file."""
     piece = artefacts.pieces.get("overview")
     return [] if piece is None else table_of(piece)
 
@@ -335,7 +335,7 @@ def with_inverse(rows: Iterable[RecordedResult], rules: int) -> list[RecordedRes
 
 
 def differences(overview: Rows, recorded: Sequence[RecordedResult], kept: Sequence[RecordedResult]) -> list[str]:
-    """What overview.csv says otherwise than the answers do; rows that stand twice in the file may count twice in it."""
+    """Differences between overview.csv and the answers; repeated rows of the file may count twice in it."""
     answers = [row for row in recorded if not row.isGroundtruth]
     once, all_rows = _counted(kept), _counted(answers)
     if not _differing(overview, all_rows):
@@ -354,7 +354,7 @@ def _differing(overview: Rows, counted: Mapping[tuple[str, str], Mapping[str, st
         ours = counted.get((model, scenario)) or counted.get((model, "")) or {}
         name = _short(f"{model}, {scenario}" if scenario else model)
         if not ours:
-            sentences.append(f"overview.csv has totals of {name}, of which there are no answers")
+            sentences.append(f"overview.csv has totals of {name}, but there are no answers of it")
             continue
         parts = [
             f"{column} {value} (the answers: {ours[column]})"
@@ -420,7 +420,7 @@ UNNAMED_MODEL = "unknown model"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One recorded answer: to which test, of which model, and how often that model answered it before."""
+    """One recorded answer with its test, its model, and its number among repeats."""
 
     item: int
     target: int
