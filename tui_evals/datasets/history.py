@@ -73,7 +73,7 @@ class History:
         return self.folder / f"{digest[:16]}{suffix}"
 
     def content(self, digest: str) -> Path:
-        """That path, after checking its content; CannotUndo if it cannot be read or was changed."""
+        """The path of `kept`, after checking its content; CannotUndo if it cannot be read or was changed."""
         _kept_content(self, digest)
         return self.kept(digest)
 

@@ -237,7 +237,7 @@ class LeftOutOptions(Options):
 
 
 class LeftOut(Evaluator):
-    """A placeholder for an assertion of another tool that has no equivalent here; it measures nothing.
+    """Measures nothing: a placeholder for an assertion of another tool that has no equivalent here.
 
     It is always skipped, and every answer it would judge is incomplete: `--fail-on-incomplete` refuses such a run, the
     filter `incomplete` finds the answers, and `validate` counts the items. Remove it, or replace it by an evaluator.
