@@ -124,7 +124,7 @@ _MODULES = {
         *("ArthurError", "ArthurInternalError", "ArthurUserError", "NotFoundError", "UserTypeError", "UserValueError"),
     ),
 }
-"""Where each name lies. Those of `bench` were names of this module before, and still work here."""
+"""The module of each name. Those of `bench` were once names of this module, and still work here."""
 
 
 def __getattr__(name: str) -> Any:

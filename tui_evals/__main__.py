@@ -41,7 +41,7 @@ def main() -> None:
     from tui_evals.garbage import MANY
     from tui_evals.interpreter import forbid_core_dumps
 
-    gc.set_threshold(MANY)  # what is imported and planned stays, and would be looked at in vain
+    gc.set_threshold(MANY)  # imported modules stay, so searching them for garbage is useless
     forbid_core_dumps()
     raise_limit()
     print_what_the_locale_can()
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _workbench(opening: Opening) -> int:
-    """Open the workbench; what is left to say when it is gone is said here, for it prints nothing itself."""
+    """Open the workbench, and print its last message after it has closed."""
     from tui_evals.cli.output import say
     from tui_evals.tui.launch import open_workbench
 

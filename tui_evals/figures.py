@@ -22,7 +22,7 @@ _ROUNDING = 1e-13
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where the true rate or mean lies, at the level that was asked for; shares for a rate."""
+    """A confidence interval of a rate or mean; shares for a rate."""
 
     low: float
     high: float
@@ -136,7 +136,7 @@ def mean_interval(sample: Sample, bounds: tuple[float, float] | None) -> tuple[I
 
 
 def difference_interval(differences: Sequence[float], largest: float | None) -> tuple[Interval | None, Method]:
-    """The 95 % interval of the mean of differences, one for each item, none of which can exceed the largest."""
+    """The 95 % interval of the mean of differences, one for each item, none of which can exceed `largest`."""
     sample = sample_of((1, difference) for difference in differences)
     return mean_interval(sample, None if largest is None else (-largest, largest))
 
@@ -144,8 +144,8 @@ def difference_interval(differences: Sequence[float], largest: float | None) -> 
 def bounded_interval(sample: Sample, low: float, high: float) -> Interval:
     """The 95 % interval of a mean between two bounds.
 
-    Three more items are added, half of them at each bound. They stand for what the items that were asked cannot show:
-    ten items that all pass do not prove that the eleventh does.
+    Three more items are added, half of them at each bound. They represent what a sample cannot show: ten items that all
+    pass do not prove that the eleventh does.
     """
     half, size = MORE_ITEMS / 2, sample.sizes / sample.answers
     answers, sizes = sample.answers + MORE_ITEMS * size, sample.sizes + MORE_ITEMS * size * size
@@ -221,14 +221,14 @@ def histograms(runs: Sequence[Sequence[float]], bins: int = BINS) -> Histograms:
     return Histograms(edges, tuple(counts))
 
 
-_MANY = 1_000  # values beyond which the normal limit stands for draws at random
+_MANY = 1_000  # values above which the normal approximation replaces random draws
 _EXACT = 12  # differences up to which every choice of signs is tried
 _FLIPS = 4_999
 _EQUAL_WITHIN = 1e-12  # share of the values below which a difference is the rounding of floats
 
 
 def mcnemar(broken: int, fixed: int) -> float:
-    """The exact two-sided p value of McNemar's test: how likely chance alone tips so many pairs so far to one side."""
+    """The exact two-sided p value of McNemar's test: the probability that chance alone gives such unequal counts."""
     if min(broken, fixed) < 0:
         raise ValueError(f"{broken} broken and {fixed} fixed are not counts of pairs; give 0 or more of each")
     pairs, fewer = broken + fixed, min(broken, fixed)
@@ -245,8 +245,8 @@ def mcnemar(broken: int, fixed: int) -> float:
 def paired_test(differences: Sequence[float], seed: int = 0) -> float:
     """The two-sided p value of differences, one per item: how likely random signs give a sum as far from 0.
 
-    Differences of one size give McNemar's test. Up to 12 all signs are tried, up to 1,000 are drawn, and of more the
-    normal limit is taken. Neither the order of the items nor the side that was subtracted changes it.
+    Differences of one size give McNemar's test. Up to 12, all signs are tried; up to 1,000, signs are drawn; above
+    that, the normal approximation is used. The order of the items and of the sides does not matter.
     """
     scaled = _scale_differences(differences)
     sizes = list(map(abs, scaled))

@@ -29,7 +29,7 @@ class UnsafeFile(OSError):
 
 
 def is_private(path: Path) -> bool:
-    """Whether a path lies below a folder `.evals`."""
+    """Whether a path is inside a folder `.evals`."""
     return FOLDER in path.absolute().parts[:-1]
 
 
@@ -90,7 +90,7 @@ def open_private(path: Path, flags: int, base: Path | None = None) -> int:
 
 
 def private_opener(name: str, flags: int) -> int:
-    """For `open(..., opener=private_opener)`."""
+    """The opener for `open(..., opener=private_opener)`."""
     return open_private(Path(name), flags, Path(name).absolute().parent.parent)
 
 
@@ -131,12 +131,12 @@ class CannotSave(Exception):
 def write_atomically(
     file: Path, content: bytes | Iterable[bytes], *, private: bool = False, follow_out: bool = False
 ) -> None:
-    """Replace the file in one step: a kill at any moment leaves the old one or the new one whole.
+    """Replace the file in one step: a kill at any moment leaves the old one or the new one complete.
 
-    The content may come in pieces; whatever making them raises leaves the old file too. A new file that is `private`,
-    or lies below `.evals/`, is its owner's alone. Only a file is replaced: a pipe, a device and what a program was
-    given open, as `/dev/stdout`, are written into. A link is followed within its project. `follow_out` says that it
-    may lead anywhere, because what it leads to was read and shown before.
+    The content may come in pieces; an exception while producing them leaves the old file too. A new file that is
+    `private`, or inside `.evals/`, is readable by its owner only. Only regular files are replaced: pipes, devices and
+    open files, such as `/dev/stdout`, are written into. A link is followed within its project. With `follow_out` it may
+    lead anywhere, because its target was read and shown before.
     """
     pieces = (content,) if isinstance(content, bytes) else content
     try:
@@ -185,7 +185,7 @@ def _check_links(file: Path, follow_out: bool) -> Path:
 
 
 def descriptor_of(file: Path) -> int | None:
-    """The number of the open file that a path such as `/dev/stdout` or `/dev/fd/63` stands for; None for any other."""
+    """The descriptor that a path such as `/dev/stdout` or `/dev/fd/63` names; None for any other."""
     for _ in range(_MOST_LINKS):
         file = Path(os.path.realpath(file.parent), file.name)
         if str(file.parent) in (f"/proc/{os.getpid()}/fd", "/dev/fd") and file.name.isdecimal():
@@ -197,7 +197,7 @@ def descriptor_of(file: Path) -> int | None:
 
 
 def is_stream(file: Path) -> bool:
-    """Whether a path stands for something that is written into and never replaced: a pipe, a device, an open file."""
+    """Whether a path is written into and never replaced: a pipe, a device, an open file."""
     return descriptor_of(file) is not None or (file.exists() and not (file.is_file() or file.is_dir()))
 
 

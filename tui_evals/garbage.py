@@ -1,6 +1,6 @@
-"""When Python looks for garbage, when memory goes back to the system, and when long work rests for a person.
+"""When Python collects garbage, when memory is returned to the system, and when long work rests for a key.
 
-Python looks for garbage neither while many objects are made that all stay, nor among those again and again.
+No collection runs while many lasting objects are created, and later ones skip these objects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MANY = 20_000
-"""Objects made before one looks for garbage, where most of what is made stays."""
+"""Objects created between collections, where most of them stay."""
 
 
 @contextmanager
@@ -25,14 +25,14 @@ def garbage_collection_paused() -> Iterator[None]:
     finally:
         if running:
             if not gc.get_freeze_count():
-                gc.freeze()  # and back: they are old now, and the next look among what is new passes them by
+                gc.freeze()  # moves objects to the oldest generation, which the next collection skips
                 gc.unfreeze()
             gc.enable()
 
 
 @contextmanager
 def known_objects_set_apart() -> Iterator[None]:
-    """What was made before stays to the end of this, and is not looked through for garbage meanwhile."""
+    """Exclude earlier objects from garbage collections inside the block."""
     apart = not gc.get_freeze_count()  # otherwise other code has frozen objects, which stay frozen
     threshold, *others = gc.get_threshold()
     gc.set_threshold(max(threshold, MANY) if threshold else 0, *others)

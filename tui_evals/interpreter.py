@@ -26,7 +26,7 @@ class ModuleTaken(ImportError):
 
 
 def python_command(*words: str, isolated: bool = False) -> list[str]:
-    """This Python with these words; an isolated one knows neither the environment's nor the user's modules."""
+    """The command of this Python with these arguments; `isolated` ignores modules of the environment and the user."""
     return [sys.executable, "-I" if isolated else "-P", *words]
 
 
@@ -74,7 +74,7 @@ def _load_first(spec: ModuleSpec, name: str) -> None:
 
 
 def _forget(name: str) -> None:
-    """Unload a module of another project, and what lies in it."""
+    """Unload a module of another project, and its submodules."""
     for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
         del sys.modules[each]
 

@@ -107,9 +107,9 @@ def resolved(file: Path) -> Path:
 
 
 def _projects_around(file: Path) -> Sequence[Path]:
-    """The projects a path passes through as it is written; else the clone, else the working folder it is in.
+    """The projects that a path passes through; else the clone, else the current folder if it is inside.
 
-    All of them, because a link in one may lead into another. A file outside of them is one that the user named.
+    All of them, because a link in one may lead into another. The user named any file outside of them.
     """
     if projects := [folder for folder in file.parents if (folder / ".evals").is_dir()]:
         return projects

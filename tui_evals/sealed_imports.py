@@ -40,7 +40,7 @@ class Seal:
         """The project's folder, and the clone around it: what came with that is never run unasked."""
         self._files = dict(files)
         self._has_packages = has_packages
-        """Whether a virtual environment came with the clone, so that one inside is no place of installed packages."""
+        """Whether a virtual environment came with the clone, so its packages are not installed ones."""
 
     @property
     def text(self) -> str:
@@ -127,7 +127,7 @@ _seals: dict[str, Seal] = {}
 
 
 class held_to:
-    """Let what is imported in here, and in the tasks and threads begun in here, be what the seal names."""
+    """Restrict imports in this block, and in the tasks and threads it starts, to what the seal names."""
 
     def __init__(self, seal: Seal | None) -> None:
         self._own = seal

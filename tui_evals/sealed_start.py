@@ -1,4 +1,4 @@
-"""The first script of a Python that runs agreed code: short, because a script is compiled anew each time."""
+"""The first script of a Python that runs approved code: short, because a script is compiled at each start."""
 
 import os
 import sys

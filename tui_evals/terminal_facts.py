@@ -20,7 +20,7 @@ SIGNS = "─…■✓"
 
 _ASK_BACKGROUND = "\x1b]11;?\x1b\\"
 _ASK_PLACE = "\x1b[6n"
-_ASK_WHO = "\x1b[c"  # every terminal answers this, and last, so there is no wait for what others do not answer
+_ASK_WHO = "\x1b[c"  # every terminal answers this, and last, so nothing waits for unanswered questions
 _BACKGROUND = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)[^\x07\x1b]*(?:\x07|\x1b\\)")
 _PLACE = re.compile(rb"\x1b\[[0-9]+;([0-9]+)R")
 _WHO = re.compile(rb"\x1b\[\?[0-9;]*c")
@@ -94,7 +94,7 @@ class Question:
                 break
             try:
                 said = os.read(self._terminal, 4096)
-            except OSError:  # it is gone
+            except OSError:  # the terminal is closed
                 break
             if not said:
                 break
@@ -108,7 +108,7 @@ class Question:
     def _leave(self) -> None:
         terminal, self._terminal = self._terminal, None
         if terminal is not None:
-            with suppress(termios.error):  # it is gone, and has nothing to be given back
+            with suppress(termios.error):  # the terminal is closed, so nothing needs to be restored
                 if self._attributes:
                     termios.tcsetattr(terminal, termios.TCSADRAIN, self._attributes)
             os.close(terminal)

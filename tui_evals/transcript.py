@@ -80,7 +80,7 @@ class Call(_MessagePart):
 
 @dataclass(frozen=True, slots=True)
 class Result(_MessagePart):
-    """What a tool gave to the call of the same id."""
+    """The result of the call with the same id."""
 
     id: str
     text: str = ""
@@ -135,7 +135,7 @@ class Image(_MessagePart):
 
 @dataclass(frozen=True, slots=True)
 class Audio(_MessagePart):
-    """A sound, with what is said in it."""
+    """A sound with its transcript."""
 
     transcript: str = ""
     url: str = ""
@@ -162,7 +162,7 @@ class Refusal(_MessagePart):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(_MessagePart):
-    """A part of a type or a form that this version does not know, as it was given."""
+    """A part of a type or form that this version does not know, unchanged."""
 
     type: str
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -91,7 +91,7 @@ def test_a_label_and_a_report_of_a_run(project):
         assert reader.labels(reader.find_run(run.key).id) == []
     file = run.report(project / "out" / "run.html")
     assert file.stat().st_mode & 0o077 == 0 and run.key in file.read_text()
-    with pytest.raises(CannotPlan, match="the ending says what is written"):
+    with pytest.raises(CannotPlan, match="unknown ending"):
         run.report("run.what")
 
 

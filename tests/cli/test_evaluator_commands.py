@@ -109,7 +109,7 @@ WRONG = {
     "a value of another kind": (("set", "PartialMatch", "threshold=x"), 'threshold: must be a number, not "x"'),
     "an option that is missing": (("set", "JsonSchema"), "default_evaluators, JsonSchema"),
     "an option it has not": (("set", "PartialMatch", "--unset", "threshold"), "has no option 'threshold' here"),
-    "a part of an option": (("set", "PartialMatch", "a.b=1"), "an option is set whole"),
+    "a part of an option": (("set", "PartialMatch", "a.b=1"), "an option is set as a whole"),
     "no name": (("set",), "name the evaluator"),
     "an item there is none of": (("set", "ExactMatch", "--item", "9"), "there is no item 9"),
     "a turn there is none of": (("set", "ExactMatch", "--item", "T", "--turn", "3"), "item 3 (T) has 2 turns"),

@@ -95,8 +95,8 @@ def test_annotations_alone_are_printed_and_nothing_is_written(shell, project, ke
         ([","], "name one run, or up to 4"),
         (["a,b,c,d,e"], "name one run, or up to 4"),
         (["old,old"], "old,old names the same run twice"),
-        (["-o", "x.pdf"], "x.pdf: the ending says what is written, and must be one of .html, .htm, .md, "),
-        (["-o", "x"], "x: the ending says what is written"),
+        (["-o", "x.pdf"], "x.pdf: unknown ending. Use one of .html, .htm, .md, "),
+        (["-o", "x"], "x: unknown ending"),
         (["--annotations", "-o", "-"], "the report needs a file"),
     ],
 )

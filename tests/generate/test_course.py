@@ -46,7 +46,7 @@ def test_ctrl_c_once_lets_what_is_in_flight_finish_and_the_next_command_goes_on(
     until(lambda: shop.server.asked("groundtruth") == 2 or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    assert any("finishing what is in flight" in line for line in process.stderr)
+    assert any("finishing open requests" in line for line in process.stderr)
     shop.server.held = False
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err

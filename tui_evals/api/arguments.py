@@ -47,7 +47,7 @@ _DERIVED: Mapping[str, Callable[[Evidence], Any]] = {
     "output_json": lambda evidence: _json_value(evidence.response),
     "expected_json": lambda evidence: _json_value(evidence.expected),
 }
-"""What a function can be given that is no field of the evidence."""
+"""Arguments of a function that are not fields of the evidence."""
 _EVIDENCE = tuple(dict.fromkeys((*(field.name for field in fields(Evidence)), *_DERIVED)))
 _SYNONYMS: Mapping[str, str] = {"output": "response", "answer": "response", "reference": "expected", "input": "prompt"}
 _METHODS = ("eval", "measure", "score")
@@ -127,7 +127,7 @@ class _Function(Evaluator):
         positional = (_test_case(evidence),) if self.whole else ()
         if self.whole and _INDICATOR in inspect.signature(function).parameters:
             arguments[_INDICATOR] = False
-        # In a thread, so that one that takes its time holds up neither answers nor other verdicts.
+        # In a thread, so that a slow one delays neither answers nor other verdicts.
         if _is_async(function):
             verdict = function(*positional, **arguments)
         else:
@@ -182,7 +182,7 @@ class _Function(Evaluator):
         raise TypeError(f"{self.name} returned {type(verdict).__name__}, not True, False, a number, a Score or scores")
 
     def _several(self, parts: Mapping[str, Score]) -> Score:
-        """Several named scores: their mean, which neither passes nor fails, because each of them does."""
+        """Several named scores: their mean, which has no verdict, because each of them has one."""
         if error := next((part for part in parts.values() if part.result == "error"), None):
             return error
         known = [part.score for part in parts.values() if part.score is not None]
@@ -276,7 +276,7 @@ EvaluatorsLike = str | Mapping[str, Any] | Sequence[Any]
 
 
 def document_of(dataset: DatasetLike, root: Path, name: str | None = None) -> Document:
-    """The dataset as a document; one that is no file is known by a name, in the folder of the project."""
+    """The dataset as a document; one without a file is known by a name in the folder of the project."""
     if isinstance(dataset, str | Path):
         return load(Path(dataset))
     data: dict[str, Any]
@@ -319,7 +319,7 @@ def target_list(target: TargetLike | Sequence[TargetLike] | None) -> list[Target
 
 
 def configurations(targets: Sequence[TargetLike], settings: Settings) -> list[tuple[TargetConfig, Target | None]]:
-    """Each target's configuration, and the target itself where it is a function at hand."""
+    """Each target's configuration, and the target itself if it is a Python object."""
     configured: list[tuple[TargetConfig, Target | None]] = []
     for target in targets:
         if isinstance(target, str):

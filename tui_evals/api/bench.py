@@ -112,7 +112,7 @@ def save_made(made: FinishedRun, root: Path) -> str:
 
 
 def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[str, Target]]:
-    """The judge's configuration, and the judge itself where it is a function at hand."""
+    """The judge's configuration, and the judge itself if it is a function."""
     if callable(judge):
         name = getattr(judge, "__name__", type(judge).__name__)
         config = TargetConfig(name=name, model=f"python:{judge.__module__}:{name}")
@@ -170,7 +170,7 @@ class TestRun:
 
     @property
     def average(self) -> float | None:
-        """The mean of the scores there are; None where there are none."""
+        """The mean of the scores that are not None; None without any."""
         return average(self.scores)
 
     def save(self) -> str:

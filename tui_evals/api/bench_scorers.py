@@ -98,7 +98,7 @@ class Scorer(ABC):
         return [result for results in gathered for result in self._checked(results)]
 
     def _checked(self, results: Sequence[Result]) -> Sequence[Result]:
-        """The results of a batch, of which a categorical scorer gives none without a category."""
+        """The results of a batch; a categorical scorer must give each one a category."""
         for result in results if self.is_categorical() else ():
             if getattr(result, "category", None) is None:
                 raise ValueError("categorical scorer must return categorical results")
@@ -174,7 +174,7 @@ def has_own(scorer: Scorer, name: str) -> bool:
 
 
 def _batches(columns: tuple[Sequence[str] | None, ...], size: int) -> Iterator[list[Any]]:
-    """The columns of a run cut into batches; what is not given is given to none."""
+    """The columns of a run in batches; missing columns are None."""
     for start in range(0, len(columns[0] or ()), size):
         yield [None if column is None else list(column[start : start + size]) for column in columns]
 
@@ -252,7 +252,7 @@ def evaluator_of_scorer(
 
 
 class _Places:
-    """Where in the run a case stands; of several that are alike the next one, for they are judged in their order."""
+    """The position of a case in the run; of equal cases the next one, because they are judged in order."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._left: dict[Case, deque[int]] = {}
@@ -260,7 +260,7 @@ class _Places:
             self._left.setdefault(case, deque()).append(place)
 
     def of(self, evidence: Evidence) -> int:
-        """The place of what is judged."""
+        """The position of the evidence."""
         case = (evidence.response or "", evidence.expected, evidence.prompt, evidence.context)
         left = self._left[case]
         return left.popleft() if len(left) > 1 else left[0]

@@ -207,7 +207,7 @@ async def execute_prepared(
     stored: Callable[[str], None] = lambda key: None,
     companion: Callable[[RunRow, Path], Companion] | None = None,
 ) -> Run:
-    """Store and execute what is prepared; `stored` is called with the key before anything is asked."""
+    """Store and execute a prepared run; `stored` is called with the key before anything is asked."""
     unused = store_note(here.store) if prepared.terms.use_cache and not here.trusting else ""
     for caution in filter(None, (*prepared.plan.cautions(), unused)):
         warnings.warn(caution, stacklevel=3)
@@ -265,10 +265,10 @@ def estimate(
     use_cache: bool = True,
     project: str | Path | None = None,
 ) -> Estimate:
-    """What `evaluate` with the same arguments will take: its calls, cost and seconds. Nothing is asked or stored.
+    """What `evaluate` with these arguments will take: its calls, cost and seconds. Nothing is asked or stored.
 
-    Cost and time come from earlier answers and verdicts of the same dataset, target and judge. Without them the cost
-    is guessed from the length of the chats, and `seconds` is None.
+    Cost and time come from earlier answers and verdicts of the same dataset, target and judge. Without them the cost is
+    estimated from the length of the chats, and `seconds` is None.
     """
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()))
     prepared = prepared_run(

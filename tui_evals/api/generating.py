@@ -1,4 +1,4 @@
-"""Datasets from Python: generated for a prompt, or brought in from what another tool wrote."""
+"""Datasets from Python: generated for a prompt, or imported from other tools."""
 
 from __future__ import annotations
 

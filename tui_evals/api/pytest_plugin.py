@@ -70,7 +70,7 @@ def _flag(option: GateOption) -> str:
 
 
 def _gate_value(option: GateOption, text: str) -> object:
-    """The value of a gate; argparse says what is wrong with it."""
+    """The value of a gate; raises ArgumentTypeError."""
     try:
         return option.read(text)
     except ValueError as problem:
@@ -107,7 +107,7 @@ class Recorder:
         self._since = time.time()
 
     def record(self, answer: object, case: Case | None = None, *, turn: int = 1) -> Answer:
-        """Keep an answer to a case, by default that of the test, and return it once it is judged."""
+        """Store an answer to a case, by default that of the test, and return it once it is judged."""
         from .recording import NotJudged, RecordingFailed, RecordingTerms, TestRecording
 
         config, node = self._request.config, self._request.node
@@ -226,9 +226,9 @@ def _recorded_answers_meet_gates(config: pytest.Config) -> bool:
 
 
 def _gates(config: pytest.Config) -> dict[str, Any]:
-    """The gates that are set, as the library's `gate` takes them; empty where none decides anything.
+    """The gates that are set, as the library's `gate` takes them; empty if none decides anything.
 
-    --tui-evals-max-missing alone is no gate: it decides whether items that were not asked fail the session.
+    --tui-evals-max-missing alone is not a gate: it decides whether missing answers fail the session.
     """
     values = {option.name: config.getoption(_flag(option)) for option in OPTIONS}
     decides = gates_of({**values, "max_missing": None}).deciding
@@ -247,7 +247,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the run of each dataset with its result and cost, what is missing, and its gates as a table."""
+    """Print the run of each dataset with its result, cost, missing answers, and its gates as a table."""
     if _is_worker(config):
         return
     for line in _closing_lines(config):

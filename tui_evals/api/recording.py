@@ -280,7 +280,7 @@ class RecordingTerms:
     dataset: str
     positions: list[int]
     process: int
-    """The process of the session: when it is gone, nothing more is answered."""
+    """The process of the session: after its end nothing more is answered."""
     session: SessionTerms
 
 
@@ -328,7 +328,7 @@ class TestRecording:
         (self._folder / _PROCESS).write_text(str(process.pid))
 
     def record(self, case: Case, value: object, *, turn: int, root: Path, since: float) -> Answer:
-        """Keep an answer, and return it once it is judged; RecordingFailed says why it is not."""
+        """Store an answer, and return it once it is judged; raises RecordingFailed."""
         now = time.time()
         reply = parse_reply(value, case.name)
         file = self._folder / f"{case.position}-{turn}.answer"
@@ -350,7 +350,7 @@ class TestRecording:
                 time.sleep(POLL)
 
     def _key(self) -> str:
-        """The key of the run, once it is stored."""
+        """The key of the run, after waiting until it is stored."""
         while not (note := read_note(self._note)):
             if (self._folder / _FAILED).exists() or not _is_alive(int(read_text(self._folder / _PROCESS))):
                 why = self._folder / _FAILED
@@ -401,7 +401,7 @@ class _Answers:
         self._run_ends = False
 
     async def ask(self, request: Request) -> Reply:
-        """The answer of the test of this item, once it is there."""
+        """The answer of this item's test, after waiting for it."""
         file = self._folder / f"{request.position}-{request.turn}.answer"
         while not file.exists():
             if self._run_ends:

@@ -153,7 +153,7 @@ class Run:
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """Its answers in the order of the plan, as they were when they were first read."""
+        """Its answers in the order of the plan, in their state at the first read."""
         return self._read[0]
 
     @property
@@ -497,7 +497,7 @@ class _Rescoring:
 
 
 def _judges_now(run: RunRow, judges: Sequence[Configured], reader: Reader) -> bool:
-    """Whether no judge was given, or one that judges already and is code, of which a store keeps none."""
+    """Whether no judge was given, or the current one, whose code the store does not keep."""
     now = reader.passes(run.id)[-1].config.get("judge") or {}
     return not judges or (judges[0][1] is not None and judges[0][0].name == now.get("name"))
 
@@ -510,7 +510,7 @@ def _reader(project: str | Path | None) -> Reader:
 
 
 def read_run(reader: Reader, row: RunRow) -> Run:
-    """A run of the store with its answers as they are now."""
+    """A run of the store with its current answers."""
     run = _run_of_row(reader, row)
     len(run.answers)  # read now, so that what changes later is not in them
     return run
@@ -532,7 +532,7 @@ def write_report(store: Path, keys: Sequence[str], file: Path, kind: str | None)
     """Write a run, or runs compared, to a file that only its owner can read; CannotPlan says why not."""
     name = kind or results.kind_of(file)
     if name is None:
-        raise CannotPlan(f"{file}: the ending says what is written, and must be one of {results.endings()}")
+        raise CannotPlan(f"{file}: unknown ending. Use one of {results.endings()}")
     if why := results.report_kind(name).missing():
         raise CannotPlan(f"{file}: {why}")
     with Reader(store) as reader:
@@ -547,7 +547,7 @@ def write_report(store: Path, keys: Sequence[str], file: Path, kind: str | None)
 
 
 def run_of(outcome: RunOutcome, here: Project) -> Run:
-    """The run as it is now; RunStopped where it ended early, EveryCallFailed where nothing was answered."""
+    """The finished run; raises RunStopped if it ended early, EveryCallFailed if nothing was answered."""
     with Reader(here.store) as reader:
         run = read_run(reader, outcome.run)
     if not outcome.finished:

@@ -27,7 +27,7 @@ from tui_evals.transcript import Transcript
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """A target's answer in one turn, with its scores; `text` is None where there is no answer."""
+    """A target's answer in one turn, with its scores; `text` is None if the answer is missing."""
 
     item: str
     turn: int
@@ -51,9 +51,9 @@ class Answer:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int = 0
-    """Those of the input that the provider had cached."""
+    """Input tokens that the provider read from its cache."""
     reasoning_tokens: int = 0
-    """Those of the output that the model thought with."""
+    """Output tokens that the model spent on reasoning."""
     from_cache: bool = False
     steps: tuple[Mapping[str, Any], ...] = ()
     """The way to the answer, where it took tools: what the model said each time, its calls and what they gave."""
@@ -145,7 +145,7 @@ def answer_of(run: RunRow, told: AnswerDetail, item: Mapping[str, Any]) -> Answe
 
 
 OnAnswer = Callable[[Answer], Any]
-"""A function that is called with each answer once it is judged; what it returns is awaited where that can be."""
+"""A function that is called with each judged answer; an awaitable result is awaited."""
 _EVERY = 0.1
 _LINE_EVERY = 5.0
 _UNFINISHED = ("pending", "running", "answered")

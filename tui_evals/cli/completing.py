@@ -58,7 +58,7 @@ def complete(command: click.Command) -> None:
 
 def _completing(names: Callable[[], Iterable[tuple[str, str]]]) -> Callable[..., list[CompletionItem]]:
     def items(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
-        with suppress(StoreError, ConfigurationError, OSError, ValueError):  # a shell has no place for what is wrong
+        with suppress(StoreError, ConfigurationError, OSError, ValueError):  # a shell cannot show errors
             return [CompletionItem(name, help=about) for name, about in names() if name.startswith(begun)]
         return []
 

@@ -209,9 +209,9 @@ def approve(missing: Sequence[Permission], root: Path) -> None:
 
 
 def approve_store(here: Project, *, wanted: bool) -> None:
-    """Ask once whether a store that was begun elsewhere may answer, and say so where it does not.
+    """Ask once whether to use the answers of a store from elsewhere, and tell the user if they are not used.
 
-    Without a terminal, or after a no, everything is asked anew. Nothing is asked where no answer is `wanted` of it.
+    Without a terminal, or after a no, everything is asked again. Does nothing unless its answers are `wanted`.
     """
     permission = missing_store(here) if wanted else None
     if permission is not None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -223,7 +223,7 @@ def approve_store(here: Project, *, wanted: bool) -> None:
 
 
 def show_page(missing: Sequence[Permission], root: Path) -> None:
-    """The page that is asked about: what, from which file, and what is new since the last yes."""
+    """Show the permissions to approve: what, from which file, and what is new since the last approval."""
     request = permission_request(missing, root)
     say(request_title(request), err=True, bold=True)
     for asked in request_lines(request):

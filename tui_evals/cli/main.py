@@ -105,7 +105,7 @@ EVERYDAY: Mapping[str, str] = {
 
 @contextmanager
 def _without_reader() -> Iterator[None]:
-    """End with 0 where click itself prints into a closed pipe, of which it would make exit code 1."""
+    """Exit with 0 if click prints into a closed pipe; click would exit with 1."""
     try:
         yield
     except BrokenPipeError:
@@ -238,7 +238,7 @@ def doctor_command(as_json: bool) -> int:
 
 
 _WITH_EVENTS = ("run", "resume", "rerun", "rescore", "watch")
-"""The commands whose --json is an event a line, the last of which says how it ended."""
+"""The commands whose --json prints one event per line, the last one with the result."""
 
 
 def run(arguments: Sequence[str]) -> int | Opening:
@@ -297,7 +297,7 @@ def _is_with_events(arguments: Sequence[str]) -> bool:
 
 
 def _flush() -> None:
-    """Print what is left; a reader that closed the pipe does not change how the command ended."""
+    """Print buffered output; a closed pipe does not change the exit code."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

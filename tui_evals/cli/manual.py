@@ -21,7 +21,7 @@ _WIDTH = 100
 _GAP, _LEAST = 2, 6
 """Cells between two columns of a table, and the least that a column has."""
 _LEAST_SAID, _INDENT = 24, 8
-"""Cells that what is said behind a command takes at least, and where it continues if there are fewer."""
+"""The least cells for the text after a command, and its indentation if there are fewer."""
 _SHOWN = 8
 """How many sections a search shows."""
 
@@ -136,7 +136,7 @@ def _pieces(block: str) -> Iterator[str]:
 
 
 def _example_lines(example: str, width: int) -> list[str]:
-    """A line of an example; what is said behind a command continues below where the width ends."""
+    """A line of an example; the text after a command is wrapped below its start."""
     said = [match.end() for match in re.finditer(r"(?<=\S) {2,}", example)]
     if len(example) <= width or not said:
         return [example]  # a command or code, which stays one line to copy

@@ -13,7 +13,7 @@ from tui_evals.light_records import dataclass
 
 
 def is_dataset(word: str) -> bool:
-    """Whether a word that is no command names a dataset: a file that is there, by its ending, or of the project."""
+    """Whether a word that is not a command names a dataset: an existing file, a known ending, or one of the project."""
     if word.lower().endswith(ENDINGS) or Path(word).is_file():
         return True
     return dataset_of_word(Path(word)).is_file()

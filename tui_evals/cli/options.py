@@ -23,7 +23,7 @@ def _keep_output(ctx: click.Context, param: click.Parameter, wanted: bool) -> No
 result_as_json = click.option(
     "--json", is_flag=True, expose_value=False, callback=_keep_output, help="Print the result as JSON."
 )
-"""For commands that do something: they print one JSON value, and what they say meanwhile goes to the error stream."""
+"""For commands that change something: they print one JSON value, and messages go to the error stream."""
 environment = click.option("--env", "env_name", metavar="NAME", help="Layer env/.env.NAME over .env.local.")
 trusting = click.option(
     "--trust",
@@ -48,7 +48,7 @@ def paged(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ALL = "tui_evals.help_all"
-"""Where a context notes that every option is to be shown."""
+"""The key in a context that shows all options."""
 
 
 def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -82,7 +82,7 @@ class GroupedHelp(click.Command):
     """The names of parameters under each heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups, and with --help-all what is in none of them."""
+        """Write the groups, and with --help-all the ungrouped options."""
         params: dict[str, Any] = {param.name or "": param for param in self.get_params(ctx)}
         grouped = {name for names in self.groups.values() for name in names}
         rest = [name for name in params if name not in grouped]

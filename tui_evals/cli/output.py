@@ -46,7 +46,7 @@ def colour(tone: Tone) -> str | None:
 
 
 def print_what_the_locale_can() -> None:
-    """Where the locale knows ASCII alone, print our signs as those of ASCII that stand for them."""
+    """If the locale only has ASCII, replace our symbols by their ASCII equivalents."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and why_ascii(stream.encoding, os.environ):
             from tui_evals.present.columns import in_ascii  # not before: few need it, and help stays quick
@@ -88,7 +88,7 @@ def keep_output_to_ourselves() -> None:
     if _own is not None:
         return
     _own, sys.stdout = sys.stdout, sys.stderr
-    with suppress(OSError, ValueError):  # it is no file, or was closed: then nothing can be printed past sys.stdout
+    with suppress(OSError, ValueError):  # not a file, or closed: then nothing can print past sys.stdout
         if _own.fileno() == 1:
             _own.flush()
             _own = os.fdopen(os.dup(1), "w", encoding=_own.encoding, errors=_own.errors, newline="\n")
@@ -138,7 +138,7 @@ _page: list[str] | None = None
 
 @contextmanager
 def paging(wanted: bool = True) -> Iterator[None]:
-    """Show what is printed meanwhile in $PAGER where a terminal is too small for it; an empty PAGER means none."""
+    """Show the output of the block in $PAGER if it does not fit the terminal; an empty PAGER disables that."""
     global _page
     if not (wanted and redraws() and sys.stdin.isatty() and os.environ.get("PAGER") != ""):
         yield
@@ -179,7 +179,7 @@ def close_output(stream: IO[str]) -> None:
 
 
 def has_reader() -> bool:
-    """Whether the standard output still has a reader, as far as it was written to."""
+    """Whether the standard output still has a reader, as far as writing has shown."""
     return not _closed or own_output().fileno() not in _closed
 
 
@@ -216,7 +216,7 @@ def _is_dumb() -> bool:
 
 
 def asks_on_terminal() -> bool:
-    """Whether what is said next reaches a person: with --json it goes to the error stream."""
+    """Whether the user sees the next message: with --json it goes to the error stream."""
     return (sys.stderr if _only_result else own_output()).isatty()
 
 
@@ -313,7 +313,7 @@ class Stop(Exception):
 
 
 def is_output(file: Path) -> bool:
-    """Whether a name stands for the standard output, in which no word of ours may follow the data."""
+    """Whether a name means the standard output, where no message may follow the data."""
     return file == Path("-") or descriptor_of(file) == 1
 
 
@@ -360,7 +360,7 @@ def confirmed(question: str, *, yes: bool = False, default: bool = False, instea
 
 
 def asked(question: str, default: str | None, given: str | None, option: str) -> str:
-    """What a person says, unless an option gave it; without a terminal it is what is usual, where something is."""
+    """The answer to a question, unless an option gave it; without a terminal the default, or an error."""
     if given is not None:
         return given
     if sys.stdin.isatty():

@@ -80,7 +80,7 @@ def run_to_delete(reader: Reader, word: str) -> RunRow:
 
 
 def filter_or_stop(text: str | None) -> Filter | None:
-    """The filter that a person typed, None for none, or the end of the command with what is wrong with it."""
+    """The typed filter, or None; ends the command if it is invalid."""
     try:
         return parse_filter(text) if text else None
     except FilterError as problem:

@@ -1,4 +1,4 @@
-"""The runs that a command line names, where recorded results of any tool stand for the run in them."""
+"""The runs that a command line names; recorded results of any tool are imported as runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import project
 
 
 def run_meant(reader: Reader, word: str) -> RunRow:
-    """The run a person means; recorded results stand for the run in them, which is imported first."""
+    """The run that a word names; if it is a file of results, that is imported first."""
     try:
         return reader.find_run(word)
     except LookupError as problem:

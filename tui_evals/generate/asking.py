@@ -46,7 +46,7 @@ def strip_fence(text: str) -> str:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model declined: in few lines, the first of which says so, as an input may begin with an apology."""
+    """Whether a model declined: in few lines, the first of which says so, since inputs may begin with an apology."""
     lines = [line for line in text.split("\n") if line.strip()]
     if not 0 < len(lines) <= 3:
         return False
@@ -234,7 +234,7 @@ def _find_columns(header: Sequence[str], inputs: Sequence[str]) -> _Columns | No
 
 @dataclass(frozen=True, slots=True)
 class _TestRow:
-    """The rule number and the columns of a row; no number where it is no test."""
+    """The rule number and the columns of a row; no number if it is not a test."""
 
     number: int | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -274,7 +274,7 @@ def _collect_tests(rows: Sequence[_TestRow], rules: Sequence[int]) -> ParsedTest
 
 
 def _read_delimited(text: str, delimiter: str, inputs: Sequence[str], rules: Sequence[int]) -> ParsedTests | None:
-    """The tests of a table with a delimiter; None where there is no header with it."""
+    """The tests of a table with this delimiter; None without a header."""
     parsed = _read_with_header(list(csv_rows(text, delimiter)), inputs, rules)
     if parsed is None or (parsed.tests and not parsed.dropped and not parsed.joined and well_quoted(text, delimiter)):
         return parsed
@@ -371,7 +371,7 @@ class Prompts:
     def messages(
         self, name: str, texts: Mapping[str, str], values: Mapping[str, object] | None = None, *, plain: bool = False
     ) -> Messages:
-        """The messages of a step; texts stand between marks, unless the messages are to be `plain` chat."""
+        """The messages of a step; texts are fenced, unless the messages are `plain` chat."""
         mark = fence_mark(texts)
         shown = {key: text if plain or not text else fenced_text(mark, key, text) for key, text in texts.items()}
         try:
@@ -421,7 +421,7 @@ class ModelAsker:
         self._models: dict[int, PricedTarget] = {}
 
     def halt(self) -> None:
-        """Ask nothing new any more; what is in flight is let finish and kept, what waits is not."""
+        """Ask nothing new; open requests finish and are kept, waiting ones are dropped."""
         self._halted = True
         for model in self._models.values():
             model.room.gate.halt()

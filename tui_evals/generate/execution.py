@@ -146,7 +146,7 @@ class GenerationExecution:
         else:
             self.abort()
 
-    # -- what is said meanwhile
+    # -- messages
 
     def _tell(self, note: str) -> None:
         self._listener.tell(note)
@@ -281,7 +281,7 @@ def _content(file: Path) -> bytes:
 
 
 def _outdated(work: Generation, steps: Sequence[Step]) -> Iterator[str]:
-    """Notes on files older than their sources; files of the same sources share one note."""
+    """Notes on files older than their sources; files with the same sources share one note."""
     alike: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         if changed := work.folder.outdated(step.file, work.texts):

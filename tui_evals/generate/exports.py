@@ -35,7 +35,7 @@ _MORE_FACTS = ("testinputOriginal", "expectedoutput", "reasoning")
 
 
 def dataset_path(work: Generation) -> Path:
-    """Where the dataset of a generation lies."""
+    """The path of the dataset of a generation."""
     return work.folder.path / f"{work.subject.name}.json"
 
 
@@ -144,8 +144,8 @@ def write_dataset(work: Generation) -> str:
     if stray := [item["testId"] for item in fresh["items"] if item["category"] == "no-rule"]:
         shown = ", ".join(stray[:3]) + (", …" if len(stray) > 3 else "")
         work.tell(
-            f"dataset: {_count_items(stray)} of no rule that is tested ({shown}); delete from tests.json those whose "
-            "rule is gone"
+            f"dataset: {_count_items(stray)} of no rule that is tested ({shown}); delete those without a rule "
+            "from tests.json"
         )
     recorded = work.folder.record.get("items")
     written_hashes = recorded if isinstance(recorded, dict) else {}
@@ -184,11 +184,11 @@ def _dataset_settings(data: Data) -> Data:
 def _merge_edits(
     current: Data, fresh: Data, written_hashes: Mapping[str, Any], settings_edited: bool
 ) -> tuple[Data, int]:
-    """The fresh dataset, except where the one that is there was changed by hand; how many items that are.
+    """The fresh dataset with manual edits of the current one, and the number of edited items.
 
-    An item that was changed or added stays; one that was deleted stays deleted as long as its test is the same; one
-    that was not edited is replaced by its fresh version, or goes when its test is gone. With `own`, how the dataset is
-    asked and judged was changed too, and stays.
+    Changed and added items stay. Deleted items stay deleted while their test is the same. Other items are replaced by
+    their fresh version, or removed with their test. If `settings_edited`, edits of how the dataset is asked and judged
+    stay too.
     """
     fresh_items = {item["testId"]: item for item in fresh["items"]}
     items: list[Data] = []
@@ -232,10 +232,10 @@ _NO_RULE = 1_000_000
 
 
 def spread_items(items: Sequence[Mapping[str, Any]], count: int) -> list[int]:
-    """The positions of so many items, in the order of the dataset: a test of each rule before a second of any.
+    """The positions of `count` items in dataset order, with a test of each rule before a second one of any.
 
-    A rule and the one that inverts it come one after the other, so that a number too small for all of them still
-    holds as many of the one kind as of the other; then come the next scenarios.
+    A rule and its inverse follow each other, so that a small count has as many of one kind as of the other; then come
+    the next scenarios.
     """
     facts = [(item.get("extensions") or {}).get("promptpex") or {} for item in items]
     scenarios = list(dict.fromkeys(str(own.get("scenario") or "") for own in facts))

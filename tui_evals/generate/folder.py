@@ -106,7 +106,7 @@ class UnreadableFile(ValueError):
 
 
 def parse_rows(kind: type[Row], name: str, text: str) -> list[Row]:
-    """The rows of a JSON file, or what is wrong in which of them."""
+    """The rows of a JSON file; the error names the invalid row."""
     return list(_parse_rows(kind, name, text))
 
 
@@ -173,10 +173,10 @@ class TestRule(NamedTuple):
 
 
 def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule | None]:
-    """The rule of each test, as the rules are now; None where there is none.
+    """The current rule of each test; None if there is none.
 
-    A test follows the text of its rule. One whose text is gone belongs to the rule that is in its place now, which
-    was edited, unless that is a rule other tests follow: then its own was deleted.
+    A test follows the text of its rule. If no rule has that text, it belongs to the rule with that number, which was
+    edited. But if other tests follow that rule, the rule of this test was deleted.
     """
     by_text = {(rule.text, rule.inverse): rule for rule in rules}
     by_number = {rule.number: rule for rule in rules if rule.number}
@@ -192,7 +192,7 @@ def match_rules(tests: Sequence[TestRule], rules: Sequence[Rule]) -> list[Rule |
 
 
 def renumber_tests(tests: Sequence[Test], rules: Sequence[Rule]) -> list[Test]:
-    """The tests with the present numbers of their rules; None where the rule is gone or has no tests made for it."""
+    """The tests with the current numbers of their rules; None if the rule was deleted or gets no tests."""
     matched = match_rules([TestRule(test.rule, bool(test.inverse), test.ruleid) for test in tests], rules)
     numbers = [rule.number or None if rule is not None else None for rule in matched]
     return [
@@ -208,7 +208,7 @@ def evaluator_key(name: str) -> str:
 
 
 def short_hash(*parts: str) -> str:
-    """Seven hex digits that stand for some texts."""
+    """Seven hex digits that identify some texts."""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:7]
 
 
@@ -253,7 +253,7 @@ class GenerationFolder:
     def set_aside(
         self, names: Iterable[str] = (), *, copies: Iterable[str] = (), now: datetime | None = None
     ) -> Path | None:
-        """Move files under `earlier/` so that they are made anew, and copies of others; where to, if there were any."""
+        """Move files under `earlier/`, so that they are created again, and copy others; returns the folder, or None."""
         moved = [file for name in names if (file := self.path / name).exists()]
         copied = [file for name in copies if (file := self.path / name).exists()]
         if not moved and not copied:

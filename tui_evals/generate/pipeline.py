@@ -239,7 +239,7 @@ def set_results_aside(work: Generation, *names: str) -> Path | None:
 
 
 def _with_original_input(test: Test) -> Test:
-    """A test as it was before its input was made longer."""
+    """A test with its original input, before it was extended."""
     before = {"testinput": test.testinputOriginal, "testinputOriginal": None}
     return test if test.testinputOriginal is None else test.model_copy(update=before)
 
@@ -265,7 +265,7 @@ class Pipeline:
         self._halted = False
 
     def stop(self) -> None:
-        """Begin nothing new; what is in flight finishes and is kept."""
+        """Begin nothing new; open requests finish and are kept."""
         self._halted = True
         self._stop_asking()
 
@@ -491,7 +491,7 @@ def _models_for(work: Generation, step: Step) -> Sequence[PricedTarget]:
 
 
 def _mean_cost(models: Sequence[PricedTarget], read: int, written: int) -> float | None:
-    """The mean cost of the models asked, each of which takes its part of the calls."""
+    """The mean cost of models that share the calls."""
     costs = [_price_cost(one.price, read, written) for one in models]
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(costs):

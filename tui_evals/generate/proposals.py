@@ -133,7 +133,7 @@ def question_of(item: Data) -> str:
 
 
 def find_duplicates(proposals: Sequence[Proposal], items: Iterable[tuple[str, object]]) -> list[str]:
-    """For each proposal what it repeats: an item, by its name, or a proposal before it; empty where it repeats none."""
+    """The name of the item or earlier proposal that each proposal repeats; empty if it repeats none."""
     from rapidfuzz import fuzz, process  # imported when it is wanted: most commands propose nothing
 
     names: list[str] = []
@@ -161,7 +161,7 @@ def find_duplicates(proposals: Sequence[Proposal], items: Iterable[tuple[str, ob
     return found
 
 
-# -- what is asked
+# -- the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,7 @@ class ProposalRequest:
         return price_text(len(self.seeds), cost, destinations([self.target], project.environment))
 
 
-# -- what is read
+# -- the reply
 
 
 def read_proposals(reply: str, request: ProposalRequest, seed: Seed, when: str) -> list[Proposal]:
@@ -313,7 +313,7 @@ async def _ask_one(
     asker: ModelAsker,
     prompts: Prompts,
 ) -> tuple[list[Proposal], str]:
-    """Ask about one seed, and once more where the reply cannot be read; the proposals, or why there are none."""
+    """Ask about one seed, and once more if the reply is unreadable; returns proposals, or why there are none."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     config = model.config
 
@@ -388,7 +388,7 @@ def _failed(item: Data, row: AnswerRow, facts: Data) -> Proposal:
 
 
 def place_for(items: Sequence[Any], proposal: Proposal) -> int:
-    """Where a proposal goes: after its seed and what was kept of that seed before; the end where that is gone."""
+    """The position for a proposal: after its seed and earlier proposals of it, or the end if that was deleted."""
     seed = proposal.seed
     places: Iterator[int] = (place for place in (seed.place, *range(len(items))) if place < len(items))
     place = next((place for place in places if _is_seed(items[place], seed)), len(items) - 1) + 1

@@ -63,7 +63,7 @@ _PATHS = ("prompt", "out", "custom_metric")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationRequest:
-    """A generation as a face asks for it; what is not named is as in the last command for the folder."""
+    """A request for a generation; missing settings are those of the last command for the folder."""
 
     prompt: Path | None = None
     """The file of the prompt, or the folder of an earlier generation."""
@@ -113,7 +113,7 @@ def stored_generation_request(stored: Mapping[str, Any]) -> GenerationRequest:
     return GenerationRequest(**values)
 
 
-# -- what is found for it
+# -- the prepared generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _step(word: str, option: str) -> Step:
 
 
 def _check_rules(work: Generation) -> None:
-    """CannotPlan when a rule is to be done again that is not there."""
+    """Raise CannotPlan if a rule to be done again does not exist."""
     if not work.again and not work.invert:
         return
     rules = work.rules
@@ -467,7 +467,7 @@ class GenerationSession:
     """Why it is not finished, once that is known."""
     code: StopCode = "asked"
     lost: str = ""
-    """Why its store takes nothing any more and where the rest is, once it has ended by that."""
+    """Why the store takes no more rows and where the rest is, if that ended the generation."""
 
 
 @contextlib.contextmanager
@@ -492,9 +492,9 @@ def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
 async def open_session(
     subject: Subject, folder: GenerationFolder, roles: Roles, writer: Writer, reader: Reader, store: Path, *, anew: bool
 ) -> AsyncIterator[GenerationSession]:
-    """The run of a generation for a block: the unfinished one of its folder, unless `anew`, else a new one.
+    """The run of a generation inside the block: the unfinished one of its folder, unless `anew`, else a new one.
 
-    What the one before could not store is stored first, whichever it is.
+    Rows that the one before could not store are stored first.
     """
     before = unfinished_run(folder, reader)
     if before is not None:

@@ -86,7 +86,7 @@ async def write_rules(work: Generation) -> str:
 
 
 async def write_inverse_rules(work: Generation) -> str:
-    """For each output rule one that contradicts it; where some are made anew, the others stay."""
+    """Write the inverse of each output rule; when some are rewritten, the others stay."""
     rules = rule_lines(work.folder.read("rules.txt"))
     check_rule_count(work, rules)
     if not work.invert:
@@ -255,7 +255,7 @@ def name_tests(work: Generation, tests: Iterable[Test]) -> list[Test]:
 
 
 def _sort_by_rule(tests: Sequence[Test]) -> list[Test]:
-    """By rule, as they were; baseline tests, which have none, last."""
+    """Tests sorted by rule; baseline tests, which have none, are last."""
     return sorted(tests, key=lambda test: test.ruleid or len(tests) + 1_000_000)
 
 

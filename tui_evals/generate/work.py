@@ -125,9 +125,9 @@ def saved_options(saved: object) -> Mapping[str, Any]:
 
 
 def effective_options(given: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> Options:
-    """The options in force: those given, over the preset of a given effort, over what was saved, over the defaults.
+    """The effective options: `given` over the preset of a given effort, over `saved`, over the defaults.
 
-    None stands for what was not given. An effort that is not given is the saved one, else low.
+    None in `given` means not given. Without a given effort, the saved one applies, else low.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     before = {name: value for name, value in (saved or {}).items() if name in _DEFAULTS}
@@ -176,11 +176,11 @@ class Subject:
 
     @property
     def id(self) -> str:
-        """Seven hex digits that stand for the text."""
+        """Seven hex digits that identify the text."""
         return short_hash(self.body)
 
     def scenario(self, name: str | None) -> Scenario:
-        """The scenario of a name; one that is gone fixes nothing."""
+        """The scenario with this name; an unknown one sets nothing."""
         return next((one for one in self.scenarios if one.name == (name or "")), UNNAMED)
 
     def fixed(self, scenario: Scenario) -> dict[str, Any]:
@@ -198,7 +198,7 @@ UNNAMED = Scenario(name="")
 
 
 def read_subject(file: Path, options: Options, seed: int | None = None) -> Subject:
-    """Read a prompt under test; DatasetError says what is wrong, in which file and line."""
+    """Read a prompt under test; DatasetError names the error, the file and the line."""
     prompt = load_prompt(file)
     if not prompt.sections:
         raise DatasetError(str(file), [Problem("holds no text below its front matter; write the prompt there")])
@@ -323,9 +323,9 @@ def _parse_object(text: str) -> dict[str, Any] | None:
 
 
 PROMPT = "prompt"
-"""The prompt under test, as a source of what is made from it."""
+"""The prompt under test, as a source of generated files."""
 MAX_RULES = 100
-"""More rules than this are a reply gone wrong, and would cost thousands of questions."""
+"""A reply with more rules than this is faulty, and would cost thousands of questions."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -371,9 +371,9 @@ class Generation:
     under_test: tuple[str, ...] = ()
     """The models that exports are written for."""
     again: frozenset[int] = field(default_factory=frozenset)
-    """The numbers of the rules whose tests are made anew."""
+    """The numbers of the rules whose tests are rewritten."""
     invert: frozenset[int] = field(default_factory=frozenset)
-    """The places of the output rules whose inverse is made anew."""
+    """The positions of the output rules whose inverse is rewritten."""
 
     @property
     def body(self) -> str:
@@ -399,13 +399,13 @@ class Generation:
 
     @property
     def tests(self) -> list[Test]:
-        """The tests as they are, baseline tests included, under the numbers of the rules as they are."""
+        """The current tests, baseline tests included, with the current numbers of their rules."""
         tests = parse_rows(Test, self._place("tests.json"), self.folder.read("tests.json") or "[]")
         return renumber_tests(tests, all_rules(*self._lines(), self.options.max_rules))
 
     @property
     def truths(self) -> dict[str, Truth]:
-        """The ground truth as it is, by test."""
+        """The current ground truth, by test."""
         text = self.folder.read("test_groundtruth.json") or "[]"
         return {truth.testuid: truth for truth in parse_rows(Truth, self._place("test_groundtruth.json"), text)}
 
@@ -430,7 +430,7 @@ class Generation:
             raise CannotGenerate(
                 f"{self.models.rules.config.name} declined: “{_first_words(reply)}”. {self._way_out(file)}"
             )
-        # People read these files with whatever shows files, and a terminal obeys what is in them.
+        # Users open these files with any program, and a terminal obeys control sequences in them.
         return tidy(_CONTROLS.sub("", without_sequences(reply)))
 
     def nothing_written(self, what: str, file: str) -> CannotGenerate:

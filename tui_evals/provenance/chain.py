@@ -1,4 +1,4 @@
-"""The canonical form of what a run keeps, and the chain of its records, each of which names the one before."""
+"""The canonical form of a run's data, and the chain of its records, each of which refers to the one before."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Change:
 
     part: str
     columns: tuple[str, ...]
-    """The columns that differ; empty where only rows are gone or new."""
+    """The columns that differ; empty if rows were only added or removed."""
     changed: tuple[int, ...] = ()
     gone: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
@@ -187,13 +187,13 @@ class Builder:
                 yield (*row[: known + 1], *(None,) * (len(row) - known - 1))
 
     def statement(self, still_open: tuple[int, ...] | None = (), upto: int | None = None) -> Statement:
-        """What is to be said of the rows so far."""
+        """The statement about the rows so far."""
         columns = {name: digest.hexdigest() for name, digest in zip(self._columns, self._digests, strict=True)}
         return Statement(self._form, self._rows, columns, b"".join(self._hints or ()), still_open, upto)
 
 
 def _place(place: object) -> bytes:
-    """A place in the hints; what is none, in a store that was tampered with, is at the first."""
+    """A position in the hints; an invalid one, in a manipulated store, becomes the first."""
     try:
         return _packed(place)
     except struct.error:
@@ -248,9 +248,10 @@ Kind = Literal[
     "migration",
     "repair",
 ]
-"""What a record says: a run ended or was interrupted, was imported, its state, its name or its tags changed; a scoring
-pass counts, an answer was judged again, errors are asked again, a person gave a verdict; the run was deleted,
-its store was brought up to date or repaired."""
+"""What a record reports: a run ended, was interrupted or imported, its state, name or tags changed; a scoring pass
+counts, an answer was judged again, errors are retried, a person gave a verdict; the run was deleted, its store was
+migrated or repaired.
+"""
 DELETIONS: frozenset[Kind] = frozenset(("deletion", "prune"))
 
 
@@ -267,7 +268,7 @@ class Record:
     program: str
     """The version of tui-evals that wrote it."""
     states: Mapping[str, str] = field(default_factory=dict)
-    """The digest of the statement about each part that this record states anew; null where there is nothing of it."""
+    """The digest of the statement about each part that this record states again; null if the part is empty."""
     unexpected: Sequence[Mapping[str, Any]] = ()
     """What had changed since the record before, though nothing was to change there."""
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -277,7 +278,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """The record as it is kept and signed."""
+        """The record as it is stored and signed."""
         return canonical(
             {
                 "chain": CHAIN,
@@ -297,7 +298,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A record as it is kept: its text, the public key of who signed it, and the signature; both empty without one."""
+    """A stored record: its text, the public key of its signer, and the signature; both empty if it is unsigned."""
 
     number: int
     text: str

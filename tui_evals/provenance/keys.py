@@ -41,7 +41,7 @@ _MOST = 2**20
 
 
 class KeyProblem(Exception):
-    """There is no key to sign or to trust with; the message says why."""
+    """There is no key to sign or trust with; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SigningKey:
     """A private key, which signs."""
 
     public: str
-    """Its public half, as it is kept with signatures and given to others."""
+    """Its public half, which is stored with signatures and shared."""
     _private: Ed25519PrivateKey
 
     def sign(self, content: bytes) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _read_key(file: Path) -> SigningKey:
 
 @lru_cache(maxsize=8)
 def _kept_key(file: str, changed: int, inode: int) -> SigningKey | None:
-    """The key in a file as it is since it changed; read once by each process."""
+    """The key in a file, read once by each process until the file changes."""
     del changed, inode
     try:
         return _loaded(read_text(Path(file), most=_MOST, follow_out=True).encode(), file)

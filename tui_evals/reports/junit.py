@@ -354,12 +354,12 @@ def _escaped_property(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the items of a run are in the dataset file as it is now; None for those without a line."""
+    """The positions of a run's items in the current dataset file; None for those without a line."""
 
     document: Document
     now: Sequence[int | None]
     whole: Sequence[bool]
-    """Whether an item is as it was, so that its turns stand where they stood."""
+    """Whether an item is unchanged, so that its turns have the same positions."""
 
     def of(self, row: AnswerRow, workspace: Path) -> dict[str, str]:
         number = self.now[row.item]
@@ -381,7 +381,7 @@ def _places(run: RunRow, items: Sequence[Mapping[str, Any]], root: Path) -> _Pla
     try:
         document = load(file)
     except DatasetError:
-        # The file has become something else since, so that there is no line to point at.
+        # The file is no dataset any more, so there is no line to point at.
         return None
     current = document.data.get("items")
     if not isinstance(current, list):

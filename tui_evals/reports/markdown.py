@@ -53,7 +53,7 @@ _TICKS = re.compile("`+")
 
 def code(text: str, limit: int = 80) -> str:
     """One line as a code span, fit for a table too: no markup, mention, reference or link begins in one."""
-    # A bar divides cells even inside a code span, so it stands between two of them.
+    # A bar divides cells even inside a code span, so it is put between two spans.
     return "&#124;".join(map(_span, safe_line(text, limit).split("|"))) or "–"
 
 
@@ -71,7 +71,7 @@ def code_element(text: str, limit: int = 80) -> str:
 
 
 def block(text: str) -> str:
-    """A text of many lines, drawn as it is."""
+    """A text of many lines, shown unchanged."""
     return f"<pre>\n{html.escape(safe(text), quote=False)}\n</pre>"
 
 
@@ -155,7 +155,7 @@ def _gates(run: RunRow) -> Iterator[str]:
 
 
 def _headline(totals: Totals) -> str:
-    """How many answers pass, or how many there are of which none could."""
+    """How many answers pass, or how many were only scored."""
     judged = totals.passed + totals.failed
     if judged:
         return f"{totals.passed:,} of {judged:,} pass"

@@ -37,7 +37,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricMean:
-    """What a metric comes to over some answers; errors and skipped records count into neither mean nor verdicts."""
+    """The mean of a metric over some answers; errors and skipped records are in neither mean nor verdicts."""
 
     mean: float | None
     scored: int
@@ -401,7 +401,7 @@ def _groups(reader: Reader, run: RunRow, unjudged: Collection[str]) -> dict[_Col
 
 
 def _item_origin(item: Mapping[str, Any]) -> ItemOrigin | None:
-    """What an item was made from; None for one that was not made from a rule nor as a baseline for those that were."""
+    """The origin of an item; None unless it was made from a rule, or as a baseline for those."""
     own = (item.get("extensions") or {}).get("promptpex")
     if not isinstance(own, Mapping):
         return None

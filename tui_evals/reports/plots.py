@@ -19,7 +19,7 @@ _RADIUS, _LARGEST = 2.5, 9.0
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A share as a bar, and the interval it lies in as a line over it."""
+    """A share as a bar, with its interval as a line over it."""
 
     share: float
     low: float
@@ -46,7 +46,7 @@ class Histogram:
     low: str
     high: str
     threshold: float | None
-    """Where the threshold stands, if all scores were held against the same one."""
+    """The position of the threshold, if it is the same for all scores."""
     title: str
     width: int = WIDTH
     height: int = HEIGHT
@@ -145,7 +145,7 @@ def levels(counts: Mapping[str, int]) -> tuple[Level, ...]:
 
 
 def steps(runs: Sequence[Sequence[float]]) -> Steps | None:
-    """Distributions over the same bins, in percent of each run's scores; None where there are none at all."""
+    """Distributions over the same bins, in percent of each run's scores; None without scores."""
     if not any(runs):
         return None
     binned = histograms(runs)

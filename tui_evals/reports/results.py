@@ -117,7 +117,7 @@ def _list(items: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
-    """How the run as a whole stands."""
+    """The state of the whole run."""
     standing = standing_data(run, reader.totals(run.id))
     prompts = {"prompts": list(run.prompts)} if any(run.prompts) else {}
     gates = {"gates": gates_data(run.gates)} if run.gates else {}
@@ -146,7 +146,7 @@ def _item(entries: list[AnswerEntry], run: RunRow, several: bool) -> dict[str, A
 
 
 def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, Any]:
-    """A turn or item with its outputs; the scores of all answers to it stand apart from its own."""
+    """A turn or item with its outputs; scores of all answers to it are separate."""
     filled = {**unit, **_outputs(answered)}
     if answered.row.status in ("unjudged", "scored"):  # statuses that the published format does not know
         filled = _with_extension(filled, "tui_evals_status", answered.row.status)
@@ -406,9 +406,9 @@ def score_record_data(score: ScoreRecord) -> dict[str, Any]:
 
 
 Write = Callable[[Reader, Sequence[RunRow], bool], str | Iterable[str] | Iterable[bytes]]
-"""A report of one run or of several compared: piece by piece, so that no run is too large for it, or as one text.
+"""A report of one run or of several compared ones: in pieces, so that no run is too large, or as one text.
 
-Where it is a table, True leaves formulas as they are.
+For a table, True leaves formulas unchanged.
 """
 
 
@@ -464,7 +464,7 @@ def report_kind(name: str) -> ReportKind:
 
 
 def kind_of(file: Path) -> str | None:
-    """The name of the kind that the ending of a file stands for; a built-in one keeps its endings."""
+    """The kind of report that a file's ending means; a built-in kind keeps its endings."""
     ending = file.suffix.lower()
     alike = ending.removeprefix(".")
     longer = "".join(file.suffixes[-2:]).lower()
@@ -486,7 +486,7 @@ _TOGETHER = 2**16
 
 
 def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str | bytes]:
-    """The report in pieces, text of which is UTF-8; `raw` leaves formulas in CSV as they are."""
+    """The report in pieces, with text as UTF-8; `raw` leaves formulas in CSV unchanged."""
     made = report_kind(name).write(reader, runs, raw)
     return together([made] if isinstance(made, str) else made)
 

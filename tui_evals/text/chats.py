@@ -83,11 +83,10 @@ def _message_text(message: Mapping[str, Any]) -> str:
 
 
 def split_at_question(chat: Sequence[Mapping[str, Any]]) -> tuple[Messages, Messages]:
-    """What came before, and what is asked with all that follows it; both together are the chat.
+    """The messages before the question, and the question with all that follows it; both together are the chat.
 
-    What is asked begins at the last message of the user since the last answer, or where the user says nothing, at the
-    last message of the system. What comes after it, such as a system message, an answer to be continued or the
-    calls and results of tools, belongs to the question.
+    The question begins at the last user message since the last answer or, without one, at the last system message.
+    Later messages belong to it: a system message, an answer to continue, or calls and results of tools.
     """
     end = len(chat)
     while end and chat[end - 1].get("role") in _ANSWERING:
@@ -127,7 +126,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Prompty:
-    """A parsed file; `lines` tells on which line each key of the front matter stands."""
+    """A parsed file; `lines` has the line of each key in the front matter."""
 
     front: dict[str, object]
     sections: tuple[Section, ...]
@@ -143,7 +142,7 @@ def parse_prompty(text: str) -> Prompty:
     key_lines: dict[str, int] = {}
     if start:
         try:
-            # The empty first line stands for the opening rule, so that line numbers are those of the file.
+            # The empty first line replaces the opening rule, so that line numbers are those of the file.
             front, key_lines = load_mapping("\n".join(["", *lines[1 : start - 1], ""]))
         except YamlError as error:
             raise PromptyError(f"the front matter cannot be read: {error.problem}", error.line) from None
@@ -204,7 +203,7 @@ class WrongParameter(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JudgeParameters:
-    """What is said of how a judge is to be asked."""
+    """The settings for asking a judge."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
     form: Form | None = None

@@ -35,11 +35,11 @@ class Measure:
     direction: Direction = ""
     """Empty where only a threshold, which is passed from it upwards, can tell whether more is better."""
     unit: str = ""
-    """`ms` is shown in seconds, `USD` as dollars; else what is counted, in the plural, or empty."""
+    """`ms` is shown in seconds, `USD` in dollars; else the plural of what is counted, or empty."""
     bounds: tuple[float, float] | None = None
     """The lowest and the highest score there is, where the scale is declared."""
     normalised: bool = False
-    """Whether scores of several scales were brought to one from 0 to 1."""
+    """Whether scores of several scales were normalized to 0–1."""
 
     def __str__(self) -> str:
         bounds = f"from {self.bounds[0]:.12g} to {self.bounds[1]:.12g}" if self.bounds else ""
@@ -47,7 +47,7 @@ class Measure:
 
     @property
     def range_text(self) -> str:
-        """The scale as it is written after a score, `1–10`; empty where none is declared."""
+        """The scale after a score, such as `1–10`; empty if none is declared."""
         if self.bounds is None:
             return ""
         low, high = map(plain_number, self.bounds)
@@ -153,7 +153,7 @@ def _told_apart(numbers: Sequence[float]) -> list[str]:
 
 
 def plain_number(number: float, figures: int = _FIGURES) -> str:
-    """A number with so many figures that tell something, and no exponent unless it is huge or next to nothing."""
+    """A number with this many significant figures, without an exponent unless it is huge or tiny."""
     if number == 0:
         return "0"
     size = floor(log10(abs(number)))
@@ -201,7 +201,7 @@ def duration(seconds: float) -> str:
 
 
 def rough_duration(seconds: float) -> str:
-    """A time span as one says it of what is still to come: in whole seconds, minutes or hours."""
+    """A remaining time in words: in whole seconds, minutes or hours."""
     if seconds < 90:
         return f"{max(math.ceil(seconds), 1)} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"

@@ -24,7 +24,7 @@ ENDINGS: Mapping[str, str] = {
     "max_turns": "ended at the most turns it may take",
     "given_up": "given up by its simulated user",
 }
-"""How an answer can end that is none as it was asked for, and what that means."""
+"""The endings of an incomplete answer, and what they mean."""
 BLOCKED = "blocked"
 """The diagnostic that holds what a provider said whose filter refused the question instead of answering it."""
 _NAMES: Mapping[str, str] = {
@@ -53,7 +53,7 @@ def ending_word(reason: str | None, diagnostics: Mapping[str, object] | None = N
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A piece of an answer that holds a digit, and what else might have stood there."""
+    """A piece of an answer that contains a digit, with its alternatives."""
 
     start: int
     """At which character of the answer it begins."""
@@ -69,7 +69,7 @@ def tokens_in(logprobs: object) -> list[Any]:
 
 
 def choices_of(tokens: object) -> tuple[Choice, ...]:
-    """The choices among the tokens of an answer, as OpenAI's protocols list them; what is no such list has none."""
+    """The choices among the tokens of an answer, as OpenAI's protocols list them; empty for anything else."""
     try:
         return tuple(_choices(tokens)) if isinstance(tokens, list) else ()
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -83,7 +83,7 @@ def _choices(tokens: Sequence[Mapping[str, Any]]) -> Iterator[Choice]:
         others = token.get("top_logprobs") or ()
         if len(others) > 1 and any(map(str.isdigit, text)):
             yield Choice(start, text, {one["token"]: float(one["logprob"]) for one in (*others, token)})
-        # A token may be a part of a character only, of which its text says nothing.
+        # A token may be only a part of a character, which its text cannot show.
         written = bytes(token.get("bytes") or text.encode())
         start += sum(byte & 0xC0 != 0x80 for byte in written)
 
@@ -99,11 +99,11 @@ def choices_from(data: object) -> tuple[Choice, ...]:
 
 
 MAX_LENGTH = 100_000
-"""Numbers in a vector; no model gives so many."""
+"""The most numbers in a vector; no model returns more."""
 
 
 def pack_vector(vector: Sequence[float]) -> str:
-    """A vector as a line of text; ValueError for what is none."""
+    """A vector as a line of text; raises ValueError for an invalid one."""
     if not 0 < len(vector) <= MAX_LENGTH or not all(map(math.isfinite, vector)):
         raise ValueError("it is no list of finite numbers")
     try:
@@ -116,7 +116,7 @@ def pack_vector(vector: Sequence[float]) -> str:
 
 
 def unpack_vector(line: str) -> list[float]:
-    """The vector of a line, packed or written as a JSON list; ValueError for what is none."""
+    """The vector in a line, packed or as a JSON list; raises ValueError for an invalid one."""
     if line.startswith("["):
         values = json.loads(line)
         if not all(type(value) in (int, float) for value in values):

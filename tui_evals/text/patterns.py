@@ -58,7 +58,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
-# For `regex` the letters ı and İ are cases of i; for re2 they are not.
+# For `regex`, the letters ı and İ are cases of i; for re2 they are not.
 _DOTLESS = re.compile(r"[ıİ]|\\[uU]0*13[01]|^\[.*(?:[^\x00-\x7f]|\\[uU])", re.DOTALL)
 # What re2 reads in ASCII terms only.
 _ASCII_ALIKE = re.compile(r"^\\[bB]$|^\[.*\\W", re.DOTALL)
@@ -123,7 +123,7 @@ class Pattern:
         return self._verdict("fullmatch", text)
 
     def groups(self, text: str) -> tuple[str | None, ...] | None:
-        """What the groups of the first match hold, the whole match where there are none; None where nothing matches."""
+        """The groups of the first match, or the whole match without groups; None without a match."""
         found = self._found("search", text)
         return None if found is None else found.groups() or (found[0],)
 
@@ -147,7 +147,7 @@ class Pattern:
 
 @lru_cache(maxsize=64)
 def compile_pattern(pattern: str, *, ignore_case: bool = False) -> Pattern:
-    """The pattern ready to use; PatternError says what is wrong with it."""
+    """The compiled pattern; raises PatternError."""
     if len(pattern) > _MAX_LENGTH:
         raise PatternError(f"the pattern has {len(pattern):,} characters; {_MAX_LENGTH:,} is the limit")
     tokens = list(_TOKEN.finditer(pattern))
@@ -224,7 +224,7 @@ def _for_regex(token: re.Match[str]) -> str:
 
 
 def _written_position(tokens: list[re.Match[str]], position: int | None) -> int | None:
-    """Where a position of the pattern that `regex` was given lies in the pattern as it was written."""
+    """The position in the written pattern for a position in the pattern that `regex` was given."""
     for token in tokens:
         if position is not None and token.start() < position:
             position -= len(_for_regex(token)) - len(token.group())

@@ -27,7 +27,7 @@ _SEQUENCE = re.compile(
     r"|(?<=\x1b)(?:[ -/]{1,16}+[0-~]|[0-OQ-WYZ\\`-~]))"
 )
 
-# Characters that draw nothing, end a line or reorder their neighbours: shown by name wherever they stand.
+# Characters that draw nothing, end a line or reorder their neighbors: shown by name everywhere.
 _HIDDEN = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
     "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
@@ -100,7 +100,7 @@ def changes_of(text: str) -> tuple[list[str], list[str]]:
 
 
 def log_is_read() -> bool:
-    """Whether what is printed goes to a runner that looks for orders in it."""
+    """Whether the output goes to a CI runner that looks for commands in it."""
     return any(os.environ.get(name) for name in LOG_READERS)
 
 
@@ -127,7 +127,7 @@ def _safe_start(text: str, limit: int) -> str:
     size = limit + _MAX_SEQUENCE
     while True:
         head = without_sequences(text[:size])
-        # Only a sequence that the slice cuts in two reads differently, and it lies within the last characters.
+        # Only a sequence that the slice cuts in two reads differently, and it is within the last characters.
         if size >= len(text) or len(head) - _MAX_SEQUENCE > limit:
             return _REPLACED.sub(_pictures, head[: limit + 1])
         size *= 2
@@ -146,7 +146,7 @@ def _spelling(match: re.Match[str]) -> str:
 
 
 def spell_out(text: str) -> str:
-    r"""The raw text spelt out: `\x1b`, `\r`, `\u202e`, a backslash doubled; only newlines stay as they are."""
+    r"""The raw text with escapes: `\x1b`, `\r`, `\u202e`, and doubled backslashes; only newlines are kept."""
     return _NEEDS_SPELLING.sub(_spelling, text.replace("\\", "\\\\"))
 
 
@@ -161,7 +161,7 @@ def escape_formula(cell: str) -> str:
 
 
 def restore_formula(cell: str) -> str:
-    """A cell as it was before `escape_formula`."""
+    """A cell before `escape_formula`."""
     rest = cell.removeprefix("'")
     return rest if escape_formula(rest) == cell else cell
 
@@ -235,7 +235,7 @@ class Spellings(NamedTuple):
     whole: tuple[str, ...] = ()
     """The longest first."""
     letters: tuple[str, ...] = ()
-    """What is looked for where something may stand between the letters."""
+    """The letters of secrets that are also found with other characters between them."""
 
 
 def spellings(secrets: Iterable[str]) -> Spellings:
@@ -261,7 +261,7 @@ def spellings(secrets: Iterable[str]) -> Spellings:
 
 
 def without(text: str, spelled: Spellings) -> str:
-    """The text without the secrets, given by their spellings, also where something stands between their letters."""
+    """The text without the secrets, given by their spellings, even with other characters between their letters."""
     for secret in spelled.whole:
         if secret in text:
             text = text.replace(secret, GONE)
@@ -279,7 +279,7 @@ def _spaced(letters: str) -> re.Pattern[str]:
 
 
 def _in_base64(secret: str) -> Iterator[str]:
-    """What stays the same of a secret in base64, wherever in a longer text it begins."""
+    """The constant part of a secret in base64, for each offset in a longer text."""
     import base64
 
     data = secret.encode("utf-8", "replace")

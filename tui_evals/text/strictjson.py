@@ -25,7 +25,7 @@ _STRINGS_OR = r'"(?:[^"\\]|\\.)*"|(%s)'
 
 
 class JsonError(ValueError):
-    """The text is not JSON; the message says what is wrong and `line`, `column` say where, when known."""
+    """The text is not JSON; the message names the error, `line` and `column` the position if known."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -84,12 +84,12 @@ def _line_of(text: str, pattern: str) -> int | None:
 
 
 def dumps(value: object) -> str:
-    """Compact JSON of plain data, keys in their order, text as it is."""
+    """Compact JSON of plain data, with keys in their order and unescaped Unicode."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def value_text(value: object) -> str:
-    """A JSON value as the text that stands for it in answers and expectations; ValueError where it is none."""
+    """A JSON value as text in answers and expectations; ValueError if it is not JSON."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
@@ -209,7 +209,7 @@ def _descend(value: Any) -> Iterator[Any]:
 
 @lru_cache(maxsize=256)
 def _steps(path: str) -> tuple[Any, ...]:
-    """The steps of a path in order; None stands for `..`, which selects a value and all inside it."""
+    """The steps of a path in order; None means `..`, which selects a value and everything inside it."""
     steps: list[Any] = []
     waiting: list[Any] = [_parse(path)]
     while waiting:

@@ -57,7 +57,7 @@ class Meter:
             raise TemplateError(self.problem)
 
     def weigh(self, *values: object) -> None:
-        """Spend what values amount to when written out, and refuse what is not plain data."""
+        """Count the written size of values against the limit, and refuse what is not plain data."""
         waiting: list[Any] = list(values)
         while waiting:
             value = waiting.pop()
@@ -177,7 +177,7 @@ _FILTERS: dict[str, Callable[..., object]] = {
 
 
 def _calculate(meter: Meter, operate: Callable[[Any, Any], object], sign: str, left: Any, right: Any) -> object:
-    """One step of arithmetic, which can neither repeat text nor grow a number without end."""
+    """One step of arithmetic, which can neither repeat text nor grow a number without limit."""
     meter.weigh(left, right)
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
     if not numbers and not (sign == "+" and type(left) is type(right)):
@@ -433,10 +433,10 @@ def template_fields(template: str) -> tuple[str, ...]:
 
 
 def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """A `{key}` template with its fields replaced in one pass, so that braces in values stay as they are.
+    """A `{key}` template with its fields replaced in one pass, so that braces in values are unchanged.
 
-    Doubled braces become single ones, as in `str.format`, unless the template also holds a single brace that
-    belongs to no field (JSON, say): then every brace outside the fields stays as it is.
+    Doubled braces become single ones, as in `str.format`, unless the template also has a single brace outside a field,
+    as in JSON: then every brace outside the fields is unchanged.
     """
     if len(template) > MAX_TEMPLATE:
         raise TemplateError(f"is longer than {MAX_TEMPLATE:,} characters")

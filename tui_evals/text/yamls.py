@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from tui_evals.text.safe import safe
 
 MAX_DEPTH = 64
-MAX_WEIGHT = 2_000_000  # one for each character of text, and again wherever an alias repeats it
+MAX_WEIGHT = 2_000_000  # one for each character of text, also where an alias repeats it
 VALUE_WEIGHT = 100  # of each value besides: 20,000 of them are all a document may hold
 
 _CONSTANTS: dict[str, bool | None] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
@@ -36,7 +36,7 @@ class YamlError(ValueError):
 
 
 Repeated = list[tuple[str, int]]
-"""Keys that stand twice in one mapping, each with the line of the one that counts, the last."""
+"""Keys that appear twice in one mapping, each with the line of the last one, which counts."""
 Dates = list[tuple[str, int]]
 """Dates without quotes, each with its line: readers of YAML 1.1 make points in time of them, which are no text."""
 
@@ -60,7 +60,7 @@ def load_yaml(
 def load_mapping(
     text: str | bytes, *, limit: int = 1_000_000, repeated: Repeated | None = None
 ) -> tuple[dict[str, object], dict[str, int]]:
-    """A YAML mapping (empty if nothing is written) and the line on which each of its own keys stands."""
+    """A YAML mapping, empty for an empty text, and the line of each of its own keys."""
     reader = _Reader(_decode(text, limit), repeated)
     value = reader.document()
     if value is not None and not isinstance(value, dict):
@@ -197,7 +197,7 @@ class _Reader:
             yield event
 
     def mapping(self, depth: int) -> dict[str, object]:
-        """A mapping; keys are taken as they are written, so `1:` and `no:` are text."""
+        """A mapping; keys are read as text, also `1:` and `no:`."""
         mapping: dict[str, object] = {}
         merged: dict[str, object] = {}
         for event in self.elements_before("MappingEndEvent"):
@@ -231,7 +231,7 @@ class _Reader:
         return keys
 
     def copy_value(self, value: object, event: Any, depth: int) -> object:
-        """A copy of what an alias stands for, so that changing one place changes no other."""
+        """A copy of the value of an alias, so that changing one place changes no other."""
         self.count_value(value, event, depth)
         if isinstance(value, dict):
             return {key: self.copy_value(part, event, depth + 1) for key, part in value.items()}
@@ -278,7 +278,7 @@ def _lines(value: object, indent: int) -> Iterator[str]:
 
 
 def _scalar(value: object, indent: int) -> list[str]:
-    """A text, number, constant, or what holds nothing: what is on the line it begins on, and the lines below."""
+    """A text, number, constant or empty value: the part on its first line, and the lines below."""
     if not isinstance(value, str):
         return [json.dumps(value)]
     if "\n" in value and value.strip() and _is_visible(value):

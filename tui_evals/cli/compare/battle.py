@@ -163,7 +163,7 @@ async def _run_interruptible(execution: BattleExecution, judge: str, *, quiet: b
         nonlocal presses
         presses += 1
         if presses == 1:
-            warn("\nfinishing what is in flight; Ctrl-C again stops now. The same command continues later")
+            warn("\nfinishing open requests; Ctrl-C again stops now. The same command continues later")
             live.leave()
             execution.stop()
         else:
@@ -196,7 +196,7 @@ class _Live:
     def show_wait(self, wait: StoreWait, is_over: bool) -> None:
         """Print what the store makes it wait for, and that it continues."""
         self.leave()
-        with suppress(OSError):  # what is printed may go to the disk that is full
+        with suppress(OSError):  # the output may go to the full disk
             warn(command_wait_sentence(wait, time.time(), is_over=is_over))
 
     def show(self, *, over: bool) -> None:
@@ -213,7 +213,7 @@ class _Live:
         say(cell(line, (columns() or 1000) - 1))
 
 
-# -- what is printed
+# -- output
 
 
 def _say_end(

@@ -275,7 +275,7 @@ def _text(piece: str | bytes) -> str:
 
 
 def _summarise(text: str) -> None:
-    """Add the text to the summary of the job, as much as GitHub takes; print it where there is no job."""
+    """Add the text to the summary of the job, up to GitHub's limit; print it outside of a job."""
     file = os.environ.get("GITHUB_STEP_SUMMARY")
     if not file:
         say(text)
@@ -290,7 +290,7 @@ def _mark(run: RunRow) -> str:
 
 
 def _comment(mark: str, text: str) -> None:
-    """Write the comment of the pull request, or write it anew where there is one; nothing outside of one."""
+    """Create or update the comment on the pull request; does nothing outside of one."""
     number, repository = _pull_request(), os.environ.get("GITHUB_REPOSITORY", "")
     token = os.environ.get("GITHUB_TOKEN", "")
     if number is None or not repository or not token:

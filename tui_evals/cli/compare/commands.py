@@ -20,7 +20,7 @@ class ReportKindName(click.ParamType):  # type: ignore[type-arg]  # generic sinc
     name = "kind"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The name, or the end of the command with the names there are or what is wrong with the package."""
+        """The name of a report; fails with the known names, or with the error of the package."""
         from tui_evals.plugins import UnusablePlugin
         from tui_evals.reports.results import names, report_kind
 
@@ -156,7 +156,7 @@ def ci_command() -> None:
 @click.argument("name", required=False)
 @click.option("--github", is_flag=True, help="For GitHub Actions, the only kind so far.")
 @click.option("-t", "--target", "-m", "--model", "targets", multiple=True, help="The target there.")
-@click.option("--install", metavar="SPEC", help="What pip installs on the runner. Default: what is installed here.")
+@click.option("--install", metavar="SPEC", help="What pip installs on the runner. Default: this version.")
 @click.option(
     "--baseline",
     type=_file,

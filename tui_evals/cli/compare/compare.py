@@ -156,7 +156,7 @@ def _of_kinds(data: dict[str, Any], only: Sequence[Kind]) -> dict[str, Any]:
 def _opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str]:
     """The run that a single one is compared with, and why."""
     root = project_root(Path.cwd())
-    # What a run was made of is named from the project's folder, wherever the command is given.
+    # Sources of runs are relative to the project's folder, wherever the command is called.
     key = cache(lambda source: dataset_key(source, root, root))
     dataset = key(run.source)
     chosen = baseline_of(reader, dataset)

@@ -25,7 +25,7 @@ from tui_evals.text.safe import safe_line
 
 OVERVIEW_KINDS = ("csv", "json")
 ONE_ROW_EACH = ("csv", "jsonl")
-"""The kinds of report that stand for one run answer by answer, of which some can be chosen."""
+"""The kinds of report with one row for each answer, which can be filtered."""
 _GAP = 2
 
 

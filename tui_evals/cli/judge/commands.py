@@ -13,7 +13,7 @@ _trusting = click.option("--trust", "trusting", is_flag=True, help="Run the proj
 
 
 class _Evaluators(click.Group):
-    """A group in which the name of an evaluator stands for the command that shows it."""
+    """A group in which the name of an evaluator means `show NAME`."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

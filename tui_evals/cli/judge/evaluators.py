@@ -217,7 +217,7 @@ _ANY_JUDGE = TargetConfig(name="judge", model="")
 
 
 def _sent_params(question: Question) -> dict[str, Any]:
-    """The parameters of a question to a judge of whom nothing is configured."""
+    """The parameters of a question to an unconfigured judge."""
     return judging_params(_ANY_JUDGE, question.max_tokens, question.params)
 
 
@@ -329,7 +329,7 @@ def _say_record(name: str, record: Score) -> None:
 
 
 def score_rows(trusting: bool) -> int:
-    """Judge rows from standard input, writing each record as soon as it is there."""
+    """Judge rows from standard input, writing each record as soon as it is ready."""
     keep_output_to_ourselves()
     registry = inputs.evaluators(trusting)
     asyncio.run(_stream(RowScorer(registry, refusal=_refusal(registry, trusting))))
@@ -463,7 +463,7 @@ def set_evaluator(
             "the dataset's evaluators apply to all items; only an item or turn extends or replaces them: add --item"
         )
     if nested := next((one for one in given if len(one.names) > 1), None):
-        raise Stop(f"{nested.field}: an option is set whole; give what is inside it as JSON: {nested.names[0]}:=…")
+        raise Stop(f"{nested.field}: an option is set as a whole; give its value as JSON: {nested.names[0]}:=…")
     registry = registry_of(file)
 
     def edit(data: Data) -> Change:

@@ -176,7 +176,7 @@ def label_blind(
 
 
 class _Keys:
-    """Single keys of the terminal, which is as it was before once this is left."""
+    """Reads single keys from the terminal, and restores its mode at the end."""
 
     def __init__(self) -> None:
         self._file = sys.stdin.fileno()
@@ -289,7 +289,7 @@ class _BlindSession:
                 return key
 
     def _pressed(self, more: bool) -> str:
-        """The next key that does something here; the line that says which ones stays below what is read."""
+        """The next key that has an effect here; a line with these keys is shown below the text."""
         session = self._session
         keys = "gbsnq" + ("u" if session.previous is not None else "") + (" " if more else "")
         note = f"your note: {session.note()}\n" if session.note() else ""

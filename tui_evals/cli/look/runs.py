@@ -1,4 +1,4 @@
-"""`tui-evals runs` and `verify`: the list of runs, whether a run is as it was signed, and the keys you trust."""
+"""`tui-evals runs` and `verify`: the list of runs, whether a run matches its signatures, and the keys you trust."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_runs(limit: int, as_json: bool) -> None:
     with project.reader() as reader:
         runs = reader.runs(limit=limit)
         lost = () if runs else executed_runs(reader.path)
-        if lost:  # or the first of all runs has begun meanwhile
+        if lost:  # unless the first of all runs has just begun
             runs = reader.runs(limit=limit)
             lost = () if runs else lost
         if as_json:

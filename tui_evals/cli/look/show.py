@@ -233,7 +233,7 @@ def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumns:
-    """How wide the columns of a list of answers are; 0 for one in which nothing stands."""
+    """The widths of the columns in a list of answers; 0 for an empty one."""
 
     status: int
     name: int
@@ -242,7 +242,7 @@ class AnswerColumns:
 
 
 def answer_columns(rows: Sequence[AnswerRow], runs: Mapping[int, RunRow]) -> AnswerColumns:
-    """Columns as wide as what is in them."""
+    """Columns as wide as their contents."""
     cells = [("", "", "", ""), *(_answer_cells(row, runs[row.run]) for row in rows)]
     return AnswerColumns(*(max(map(cell_width, column)) for column in zip(*cells, strict=True)))
 

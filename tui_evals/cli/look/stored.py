@@ -49,14 +49,14 @@ _NAMED = 50
 
 
 def say_control(word: str, control: Control) -> None:
-    """Write a control into the store, which the run obeys wherever it continues."""
+    """Write an order into the store, which the process of the run reads."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if run.status not in LIVE:
             raise Stop(f"{run.key} is {run.status}; there is nothing to {control}")
         with project.writer({}) as writer:
             writer.control(run.id, control)
-    say_result(f"{run.key} will {control} as soon as what is in flight allows", {"run": run.key, "control": control})
+    say_result(f"{run.key} will {control} once its open requests are answered", {"run": run.key, "control": control})
 
 
 def sql(statement: str, as_csv: bool, raw: bool, as_json: bool, limit: int) -> None:
@@ -282,7 +282,7 @@ def repair_store(store: Path | None, yes: bool) -> None:
 
 
 def vacuum_store(store: Path | None) -> None:
-    """Make the store as small as what is in it."""
+    """Release the unused space of the store."""
     path = _place(store)
     before, after = vacuum(path)
     text = f"{path}: {file_size(before)} before, {file_size(after)} now ({before:,} and {after:,} bytes)"
@@ -304,7 +304,7 @@ def _place(store: Path | None) -> Path:
 def _checked(path: Path) -> StoreCheck:
     try:
         return check(path, thorough=True)
-    except StoreError as problem:  # nothing of ours, of which 1 would say that it is damaged
+    except StoreError as problem:  # not one of our stores; exit code 1 would mean that it is damaged
         raise Stop(str(problem)) from None
 
 

@@ -208,7 +208,7 @@ async def _offered_tools(config: TargetConfig, here: Project) -> dict[str, bool]
 
 
 def _open(config: TargetConfig, here: Project) -> Target:
-    """The target, once nothing is known to keep it from answering; ConfigurationError says what is missing."""
+    """The target, after checking that it can answer; raises ConfigurationError."""
     kind = target_kind(config)
     if kind.check is not None:
         kind.check(config, TargetContext(environment=here.environment, root=here.root, load_items=items_of))

@@ -47,9 +47,9 @@ def write_results(
     *,
     bare: bool = True,
 ) -> bool:
-    """Write a run, or runs compared, as a report of the given kind or of the file's ending.
+    """Write a run, or compared runs, as a report of the given kind or of the file's ending.
 
-    Unless it is to be `bare`, a companion next to it keeps what that kind has no place for; whether one was written.
+    Unless `bare`, a companion next to it keeps what that kind cannot hold; returns whether one was written.
     """
     kind = kind or kind_named(file)
     if why := report_kind(kind).missing():
@@ -93,7 +93,7 @@ def kind_named(file: Path) -> str:
     """The kind of report that the ending of a file names, or the end of the command."""
     kind = kind_of(file)
     if kind is None:
-        raise Stop(f"{file}: the ending says what is written, and must be one of {endings()}")
+        raise Stop(f"{file}: unknown ending. Use one of {endings()}")
     if why := report_kind(kind).missing():
         raise Stop(f"{file}: {why}")
     return kind
@@ -151,7 +151,7 @@ def _since_lines(reader: Reader, run: RunRow, earlier: RunRow) -> list[str]:
 
 
 def baseline_lines(reader: Reader, run: RunRow) -> list[str]:
-    """For each column by how much it differs from the baseline, and whether that could be chance; none without one."""
+    """The difference of each column to the baseline, and whether it could be chance; empty without a baseline."""
     # Imported when it is wanted, because a run need not wait for what compares.
     from tui_evals.compare.baseline import BaselineComparison
     from tui_evals.present.comparisons import baseline_phrases

@@ -77,7 +77,7 @@ class ExecutionOptions:
     detach: bool = False
     quiet: bool = False
     verbose: bool = False
-    """Whether each answer is printed once it is judged."""
+    """Whether to print each answer once it is judged."""
     as_json: bool = False
     env_name: str | None = None
     trusting: bool = False
@@ -137,9 +137,9 @@ def refusals() -> Iterator[None]:
 
 
 def find_baseline(how: ExecutionOptions, dataset: str, run: RunRow | None = None) -> ExecutionOptions:
-    """The options with the run that `run`, or a new one of a dataset, is to be measured against.
+    """The options with the run that `run`, or a new run of a dataset, is compared with.
 
-    A `run` of a store that is not the user's own passes no gates.
+    Raises an error for a `run` with gates in a store that is not the user's own.
     """
     if not how.gates.measuring and (run is None or not how.gates.has_checks):
         return how
@@ -264,13 +264,13 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     presses = 0
 
     async def companion(engine: Engine, work: asyncio.Task[ExecutionEnd]) -> None:
-        """The first Ctrl-C lets what is in flight finish, the second stops now."""
+        """The first Ctrl-C lets open requests finish, the second stops now."""
 
         def pressed() -> None:
             nonlocal presses
             presses += 1
             if presses == 1:
-                warn(f"\nfinishing what is in flight; Ctrl-C again stops now. {go_on} later")
+                warn(f"\nfinishing open requests; Ctrl-C again stops now. {go_on} later")
                 progress.leave()
                 engine.stop()
             else:
@@ -296,7 +296,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
         left_out: Mapping[str, int] = {}
         kept: tuple[int, int] | None = None
         summary: list[str] = []
-        # What is at its place need not be that store, nor hold all of the run; or new modules would meet old ones.
+        # The file at that path may be another store, or lack parts of the run; or new modules would be mixed with old
+        # ones.
         if outcome.code not in ("store", "lost", "upgraded"):
             with Reader(job.project.store) as reader:
                 for file in how.outputs:
@@ -334,7 +335,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
 def _finish(command: str, run: RunRow, code: int) -> None:
     """Do what was asked for the end of a run; a failure is said, and changes nothing about the run."""
     about = {"TUI_EVALS_RUN": run.key, "TUI_EVALS_STATUS": run.status, "TUI_EVALS_EXIT": str(code)}
-    # The user typed the command for this shell; nothing of a project gets into it. What it prints is no result.
+    # The user typed the command for this shell, and it has no text of the project. Its output is not a result.
     done = subprocess.run(command, shell=True, env={**os.environ, **about}, stdout=_STDERR, check=False)
     if done.returncode:
         warn(f"--on-finish ended with exit code {done.returncode}: {command}")
@@ -391,7 +392,7 @@ def _say_end(
 def run_detached(
     run: RunRow, how: ExecutionOptions, arguments: Sequence[object] = (), begun: Callable[[RunRow], bool] = has_begun
 ) -> int:
-    """Go on with a run, or run `arguments`, in a process of its own; print the key once it has begun."""
+    """Continue a run, or run `arguments`, in its own process; prints the key once it has begun."""
     words = [str(word) for word in arguments or ("resume", run.key)] + ["--quiet"]
     words += ["--env", how.env_name] if how.env_name else []
     words += ["--trust"] if how.trusting else []

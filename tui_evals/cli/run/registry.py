@@ -39,7 +39,7 @@ def registry_at(paths: str, catalogue: Mapping[str, type[BaseModel]]) -> Registr
 
 
 def list_registry(paths: str, words: Sequence[str], as_json: bool) -> None:
-    """Say what a registry holds: what runs, what does not and why, its sets, and what is odd about it."""
+    """List the evals of a registry, why some cannot run, its sets, and remarks."""
     registry = registry_at(paths, inputs.evaluators().catalogue)
     rows = [row for row in registry.listing() if row.fits(words)]
     sets = registry.sets({row.name for row in rows} if words else None)

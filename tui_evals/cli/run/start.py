@@ -85,7 +85,7 @@ def start(*, registry: str | None, max_samples: int | None, faithful: bool, data
 
         return run_evals(registry, Manner(max_samples, faithful, data), how, options)
     if max_samples is not None:
-        raise Stop("--max-samples belongs to --registry; --limit takes so many items of a dataset")
+        raise Stop("--max-samples belongs to --registry; --limit takes the first items of a dataset")
     if faithful or data is not None:
         raise Stop(f"{'--faithful' if faithful else '--data'} belongs to --registry, which names evals of OpenAI Evals")
     here = open_project(how.env_name, how.trusting)
@@ -330,7 +330,7 @@ _OF_WHOLE_RUNS = ("only", "items", "evaluators", "named", "judge", "without_judg
 
 
 def rescore_item(word: str, item: str, dataset: Path | None, options: Mapping[str, Any]) -> int:
-    """Judge the answers to an item again by what its run is judged by, or by a dataset as it is now."""
+    """Judge the answers to an item again by the evaluators of its run, or by the current state of a dataset."""
     how = execution_options(options)
     other = next((f"--{name.replace('_', '-')}" for name in _OF_WHOLE_RUNS if options.get(name)), "")
     if other or how.gates.has_checks:
@@ -412,7 +412,7 @@ def _rules(
 
 def say_wait(wait: StoreWait, is_over: bool) -> None:
     """Say what the store keeps it waiting for, and that it continues."""
-    with suppress(OSError):  # what is printed may go to the disk that is full
+    with suppress(OSError):  # the output may go to the full disk
         warn(command_wait_sentence(wait, time.time(), is_over=is_over))
 
 

@@ -178,7 +178,7 @@ class Progress:
                     await asyncio.wait([work], timeout=_EVERY)
 
     def _tell_store_wait(self, run: RunRow, over: bool) -> None:
-        """Say once that nothing can be stored, and once that it continues: the run does nothing meanwhile."""
+        """Print once that the store is not writable, and once that the run continues."""
         wait = run.waiting if isinstance(run.waiting, StoreWait) else None
         before, self._store_wait = self._store_wait, wait
         if wait == before or (wait is None and (before is None or over)):
@@ -189,7 +189,7 @@ class Progress:
             say_json_line({"event": "wait" if wait else "goes_on", "run": run.key, "message": said, **about})
             return
         self.leave()
-        with suppress(OSError):  # what is printed may go to the disk that is full
+        with suppress(OSError):  # the output may go to the full disk
             warn(said)
 
     def _show(self, reader: Reader, run: RunRow, over: bool) -> None:

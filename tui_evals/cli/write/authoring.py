@@ -33,7 +33,7 @@ from tui_evals.text import strictjson
 from tui_evals.text.safe import safe_line
 
 _OF_RUNNING = ("ask", "examples", "prompt", "evaluators", "runs")
-"""The options of `init` that are about questions, not about what is asked."""
+"""The options of `init` about questions and evaluators, not about the target."""
 
 
 def initialise_from(what: str | None, source: str | None, provider: str | None, given: Mapping[str, Any]) -> int:
@@ -101,7 +101,7 @@ def initialise(template: str, provider: str | None, given: Mapping[str, Any]) ->
 
 
 def _add_provider(name: str) -> None:
-    """Configure a target of a provider, and say what is to be done before it can be asked."""
+    """Configure a target of a provider, and print what is needed before it can be asked."""
     guide = GUIDES[name]
     try:
         file = add_section(Path.cwd(), name, guide.section(name))
@@ -324,7 +324,7 @@ def upgrade_file(file: Path) -> None:
 
 
 def convert_file(file: Path, kind: str, output: Path | None, raw_csv: bool, bare: bool) -> None:
-    """Write a dataset as another format, to a new file or to standard output, with the whole of it next to the file."""
+    """Write a dataset in another format to a file or to standard output, with a companion next to the file."""
     source = inputs.read(file)
     try:
         registry = inputs.evaluators(prompt=prompt_of(source))

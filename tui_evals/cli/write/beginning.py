@@ -59,7 +59,7 @@ WHAT = "What do you want to evaluate? A URL, curl command, OpenAPI file, Python 
 _FUNCTION = re.compile(r"(?P<file>[\w./-]+\.py):(?P<name>[A-Za-z_]\w*)")
 _OF_TARGETS = ("at", "model", "key", "field", "answer", "header", "session")
 _MOST_ASKED = 5
-"""How often a target is asked anew with what its last refusal taught."""
+"""How often to ask a target again after adapting to its last refusal."""
 _MOST_SHOWN = 12
 _EXAMPLES = 3
 
@@ -149,7 +149,7 @@ def _before(root: Path, found: Recognized) -> dict[str, str]:
 
 
 def _said(question: Question, given: str | None, found: Mapping[str, str]) -> str:
-    """The answer to a question; without a person to confirm it, a guess is no answer."""
+    """The answer to a question; a guess counts only if the user can confirm it."""
     known = given if given is not None else found.get(question.option)
     if known is not None or not question.text:
         return known or ""
@@ -207,7 +207,7 @@ def _asked_and_run(
 
 
 def _answer(root: Path, source: str, said: dict[str, str], first: str, given: Mapping[str, Any]) -> tuple[str, str]:
-    """The name of the target, and what it answered once it could be asked; what was found out is written."""
+    """The name of the target, and its first answer; settings that were found out are written."""
     name, replaced = BEGINNINGS[source].name, None
     for attempt in range(_MOST_ASKED):
         file, had = replace_section(root, name, BEGINNINGS[source].section(said))

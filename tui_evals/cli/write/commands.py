@@ -254,7 +254,7 @@ def move_command(dataset: Path, items: str, to: str, turn: int | None, force: bo
     move(Where(dataset, force, as_json), items, to, turn)
 
 
-# A tag to be taken away begins with a minus, as options do: what is none of those below is taken for a tag.
+# A tag to remove begins with a minus, like an option: unknown options are read as tags.
 @item_command.command(
     "tag",
     short_help="Add or remove tags of items.",
@@ -337,12 +337,12 @@ def undo_command(dataset: Path, force: bool, as_json: bool) -> None:
     undo(dataset, True, force, as_json)
 
 
-@dataset_command.command("redo", short_help="Redo what was undone.")
+@dataset_command.command("redo", short_help="Redo the last undone edit.")
 @_dataset
 @_over
 @as_json
 def redo_command(dataset: Path, force: bool, as_json: bool) -> None:
-    """Redo what was undone last."""
+    """Redo the last undone edit."""
     from tui_evals.cli.write.items import undo
 
     undo(dataset, False, force, as_json)

@@ -162,7 +162,7 @@ async def _run_interruptible(
         presses += 1
         if presses == 1:
             board.leave()
-            warn("finishing what is in flight; Ctrl-C again stops now. The same command continues later")
+            warn("finishing open requests; Ctrl-C again stops now. The same command continues later")
             execution.stop()
             question.interrupt()
         else:
@@ -177,7 +177,7 @@ async def _run_interruptible(
 def _confirmation(
     work: Generation, chosen: ChosenSteps, board: StepBoard, question: TerminalQuestion, *, is_yes: bool
 ) -> ConfirmStep | None:
-    """What asks whether to continue after a step; where there is no terminal, the generation rests there."""
+    """Asks whether to continue after a step; without a terminal, the generation stops there."""
     if not chosen.confirm:
         return None
 
@@ -281,7 +281,7 @@ class StepBoard:
 
     def show_wait(self, wait: StoreWait, is_over: bool) -> None:
         """Say what the store keeps it waiting for, and that it continues."""
-        with suppress(OSError):  # what is printed may go to the disk that is full
+        with suppress(OSError):  # the output may go to the full disk
             self.tell(command_wait_sentence(wait, time.time(), is_over=is_over))
 
     def step(self, step: Step, state: State, result: str) -> None:

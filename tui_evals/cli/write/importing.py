@@ -59,7 +59,7 @@ from tui_evals.text.measures import counted
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """How an import is to be checked: by which results (None for those that are imported), and who may judge."""
+    """How to check an import: with which results (None for the imported ones), and who may judge."""
 
     results: Path | None
     judges: bool
@@ -237,7 +237,7 @@ def _say(result: ImportResult, found: Verification | None) -> None:
         say(f"  {line}")
     for line in Losses(list(result.losses)).sentences():
         say(line)
-    line = "" if found is not None else share_line(result)  # what was measured stands for what was expected
+    line = "" if found is not None else share_line(result)  # then measured verdicts replace the estimate
     if line:
         say(line, bold=True)
     for line in note_lines(result):

@@ -246,7 +246,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def assignments_of(words: Sequence[str]) -> list[Assignment]:
-    """The assignments of arguments; `-` stands for standard input, `@FILE` for what a file holds, `@@` for @ itself."""
+    """The assignments in arguments; `-` means standard input, `@FILE` the content of a file, `@@` @ itself."""
     assignments = []
     for word in words:
         try:
@@ -294,7 +294,7 @@ def text_from(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The dataset of a command, and how it is to be written and told of."""
+    """The dataset of a command, and how to write and report it."""
 
     file: Path
     force: bool = False
@@ -532,7 +532,7 @@ def _on_turn(
 
 
 def _number(word: str, count: int, what: str, least: int = 1) -> int:
-    """A number that a person counts, among so many; `last` is the highest."""
+    """A number counted by the user, at most `count`; `last` is `count`."""
     number = count if word == "last" else int(word) if word.isdecimal() and len(word) < 10 else -1
     if not least <= number <= count:
         raise CannotEdit(f"there is no {what} {word!r}; there are {least} to {count}")

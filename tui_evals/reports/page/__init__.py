@@ -30,7 +30,7 @@ _PIECES = 400  # pieces of a template that are handed on together
 
 
 def page(reader: Reader, runs: Sequence[RunRow]) -> str:
-    """The report of one run, or the comparison of 2 to 4, of which the first is what the others are held against."""
+    """The report of one run, or the comparison of 2 to 4 runs with the first."""
     return "".join(chunks(reader, runs))
 
 

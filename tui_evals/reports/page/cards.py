@@ -71,7 +71,7 @@ class Card:
     glyph: str
     score: str
     rank: float
-    """Where it stands among the worst."""
+    """The position in the order of the worst."""
     category: str
     tags: tuple[str, ...]
     notes: Text | None
@@ -86,12 +86,12 @@ class Card:
     together: tuple[Score, ...]
     """The scores of all its answers together."""
     groups: str
-    """For each conversation what it can be filtered by."""
+    """The filter groups of each conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What cards can be filtered by; numbers stand for names in the page."""
+    """The filters of cards; numbers replace names in the page."""
 
     categories: tuple[str, ...]
     columns: Mapping[tuple[int, int], str]
@@ -313,7 +313,7 @@ def squeezed(pieces: Iterable[str]) -> Iterator[Markup]:
 def _json(
     reader: Reader, run: RunRow, items: Sequence[Item], filters: Filters, words: Iterable[str], full: Collection[int]
 ) -> Iterator[str]:
-    """The document piece by piece: what numbers in the lines stand for, then the lines."""
+    """The document piece by piece: the names that numbers in the lines mean, then the lines."""
     head = {
         "statuses": [[status, ANSWER_LOOKS[status].glyph] for status in WORST_FIRST],
         "words": (names := list(words)),

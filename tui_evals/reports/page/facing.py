@@ -254,7 +254,7 @@ _FIRST_SEEN: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "n
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """A question or a reference, and the runs it stood in; no letters where it stood in all of them."""
+    """A question or a reference with the letters of its runs; no letters if it is in all of them."""
 
     letters: str
     text: Text
@@ -286,7 +286,7 @@ class Facing:
 
     @property
     def where(self) -> str:
-        """How the whole of its texts is to be seen."""
+        """How to see its complete texts."""
         return next((side.where for side in self.sides if side.where), "")
 
 
@@ -460,7 +460,7 @@ def _unit(detail: AnswerDetail, source: Source) -> Mapping[str, Any]:
 
 
 def _distinct_texts(texts: Sequence[str | None]) -> Iterator[SharedText]:
-    """Every different text once, with the runs it stood in."""
+    """Every distinct text once, with the runs that have it."""
     places: dict[str, str] = {}
     for letter, text in zip(NAMES, texts, strict=False):
         if text and text.strip():

@@ -52,7 +52,7 @@ MOST = 100_000
 _HEAD, _SLACK = 1_500, 600
 _LINES = 30
 _COMPARED = 20_000  # characters of both texts together; comparing more of them takes long for thousands of items
-_SHARED = 0.2  # share of the shorter text that must stand in both before marks tell anything
+_SHARED = 0.2  # share of the shorter text that must be in both for marks to be useful
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _row_spans(rows: Iterable[DiffRow], side: str) -> Iterable[DiffSpan]:
 
 
 def _fold_position(value: str) -> int | None:
-    """Where the beginning of a long text ends; None where all of it is short enough to stand there."""
+    """The end of the visible beginning of a long text; None if all of it is visible."""
     end, lines = len(value), 0
     for index in range(min(end, _HEAD)):
         if value[index] == "\n":
@@ -273,7 +273,7 @@ def answer_block(
 
 
 def _steps(record: AnswerRecord | None) -> Text | None:
-    """The way to an answer, of which no more is made one text than the page holds."""
+    """The steps to an answer, with no more text than the page holds."""
     kept: list[str] = []
     size = 0
     for line in text_lines(record):
