@@ -280,20 +280,19 @@ class TreeView(Pane):
 
     @property
     def cursor_key(self) -> Key:
-        """The row of the cursor, or of the current place if that was changed elsewhere."""
-        key = self._lines.key
-        if isinstance(key, tuple) and self.workspace.where == self._where:
-            return key
-        return self._shape.row_for(self.workspace.where)
-
-    def _go(self) -> None:
-        """Make the cursor's place the current one, unless it was changed elsewhere: then the cursor follows.
+        """The row of the cursor, or of the current place if that was changed elsewhere.
 
         After a change on disk the rows are those of before until they are made again, and name other items.
         """
+        key, space = self._lines.key, self.workspace
+        if isinstance(key, tuple) and space.where == self._where and space.items is self._shape.items:
+            return key
+        return self._shape.row_for(space.where)
+
+    def _go(self) -> None:
+        """Make the cursor's place the current one, unless it was changed elsewhere: then the cursor follows."""
         key, space = self.cursor_key, self.workspace
-        follows = space.where != self._where or space.items is not self._shape.items
-        moved = not follows and key != self._shape.row_for(self._where)
+        moved = space.where == self._where and key != self._shape.row_for(self._where)
         if moved and is_unit(key) and space.editing is not None:
             self._be(key)
 
