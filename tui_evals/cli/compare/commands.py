@@ -55,8 +55,8 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
     """Compare 2 to 4 RUNS: what broke, what was fixed, and whether the difference is real.
 
     Every run is compared with the first. A single run is compared with its baseline, or else with its parent or the
-    run before of the same dataset; with --columns two of its own targets or prompts are compared. Recorded results
-    stand for the run in them, ours or those of another tool (`tui-evals help formats`): they are imported first.
+    run before of the same dataset; with --columns two of its own targets or prompts are compared. A RUN can also be a
+    file of recorded results, ours or those of another tool (`tui-evals help formats`), which is imported first.
     """
     from .compare import compare
 
@@ -76,7 +76,7 @@ def compare_command(runs: tuple[str, ...], **options: Any) -> None:
 def diff_command(run: str, **options: Any) -> None:
     """Show what differs between the expected responses of RUN and its answers.
 
-    Recorded results stand for the run in them, ours or those of another tool; they are imported first.
+    RUN can also be a file of recorded results, ours or those of another tool, which is imported first.
     """
     from tui_evals.cli.compare.compare import diff
 

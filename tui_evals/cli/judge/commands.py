@@ -153,8 +153,8 @@ def score_command(
 
     A row holds "evaluator" and what it needs of "options", "response", "expected", "ideal", "context", "prompt",
     "tool_calls", "diagnostics", "history", "request", "latency_ms", "cost", "tokens", "variables", "completions",
-    "rules", "groundtruth", "finish_reason"; "judge_reply" stands in for the judge. Records come in the order of the
-    rows; a row that cannot be judged is an error record, never the end.
+    "rules", "groundtruth", "finish_reason"; "judge_reply" replaces the judge. Records are in the order of the rows. A
+    row that cannot be judged gives an error record, and the others are judged.
     """
     from .evaluators import score_one, score_rows
 
@@ -182,11 +182,11 @@ def score_command(
 @click.option("--store", is_flag=True, help="Trust the store of this project, and nothing else.")
 @result_as_json
 def trust_command(files: tuple[Path, ...], yes: bool, below: Path | None, store: bool) -> None:
-    """Read what this project would do, and say yes to it: what it runs, and which key it sends where.
+    """Review and approve what this project would do: the code that it runs, and where it sends which key.
 
-    A yes is valid until what was agreed to changes. `show` lists what was agreed to, `revoke` removes all of it.
-    With FILES, only the code of these evaluators is trusted, as it is now. With --store, the cached answers and
-    baselines of a store that was begun elsewhere are used.
+    An approval is valid until the approved code or setting changes. `show` lists approvals, `revoke` removes all of
+    them. With FILES, only the current code of these evaluators is trusted. With --store, the cached answers and
+    baselines of a store that was created elsewhere are used.
     """
     from .evaluators import trust_below, trust_files, trust_project, trust_store
 

@@ -228,10 +228,10 @@ def run_command(context: click.Context, /, watch: bool, **options: Any) -> int:
 def resume_command(run: str, **options: Any) -> int:
     """Continue RUN where it stopped; nothing answered is asked again.
 
-    A target or judge that has answered nothing yet is asked as it is configured now; `tui-evals help runs` has a table
-    of what may change.
-    With --errors also what ended as an error is asked again, in place: what it was stays in the record, and its cost
-    in the sum. Answers that an evaluator could not judge are judged by it again.
+    A target or judge that has not answered yet is asked with its current configuration; `tui-evals help runs` has a
+    table of what may change.
+    With --errors, errors are retried in place: the record keeps the first attempt, and the sum its cost. Answers that
+    an evaluator could not judge are judged by it again.
     """
     from tui_evals.cli.run.start import resume
 

@@ -122,9 +122,9 @@ def convert_command(file: Path, kind: str, output: Path | None, raw_csv: bool, b
     m365 is the eval document as runevals takes it; csv is the table of Arthur Bench; jsonl the samples of OpenAI Evals;
     promptfoo is the configuration of promptfoo as YAML; foundry the evaluations of Prompt Foundry as JSON.
 
-    What a format has no place for is in OUTPUT.tui-evals next to it. Reading or importing OUTPUT here gives the whole
-    dataset back; of a table that was edited since, the rows that are new are as they stand. m365 keeps it in the file
-    itself, under extensions.tui_evals: `tui-evals import OUTPUT --into NEW.json` gives the whole dataset back.
+    Parts that a format cannot hold are in OUTPUT.tui-evals next to it. Reading or importing OUTPUT here restores
+    the whole dataset; if a table was edited since, new rows are read as they are. m365 keeps these parts in the file
+    itself, under extensions.tui_evals: `tui-evals import OUTPUT --into NEW.json` restores the whole dataset.
     """
     from tui_evals.cli.write.authoring import convert_file
 
@@ -148,10 +148,10 @@ def item_command() -> None:
 
     ITEM is a number counted from 1, a testId or name, or `last`; ITEMS may be several, as in 1,4-9. FIELD=VALUE sets a
     field: `weight=0.5`, `variables.city=Rome`, `turns.2.prompt=And then?`, `tags=smoke,slow`; FIELD:=JSON gives JSON. A
-    VALUE of - is read from standard input, @FILE from a file, and @@ stands for @ itself.
+    VALUE of - is read from standard input, @FILE from a file, and @@ means @ itself.
 
-    Everything is checked first and nothing is written that would make the dataset worse; `tui-evals dataset undo` takes
-    back what was written.
+    Everything is checked first, and an edit that adds an error is not written. `tui-evals dataset undo` undoes the last
+    edit.
     """
 
 
