@@ -100,7 +100,7 @@ _known = _state()
 def upgrade_sentence() -> str:
     """What became of the installed package since this process began; empty while it is the same version.
 
-    Modules are imported when they are wanted, so from then on old code would work with new.
+    Modules are imported when needed, so from then on old code would work with new.
     """
     global _known
     if (state := _state()) == _known:

@@ -91,7 +91,7 @@ def evaluator_of(name: str, given: Callable[..., Any] | object) -> type[Evaluato
 
 
 def _method_of(given: object) -> str:
-    """The method by which an object judges; empty where it is called itself."""
+    """The method by which an object judges; empty if it is callable itself."""
     if inspect.isroutine(given) or inspect.isclass(given):
         return ""
     return next((each for each in _METHODS if callable(getattr(given, each, None))), "")
@@ -107,7 +107,7 @@ class _Function(Evaluator):
     asks: ClassVar[bool]
 
     def empty_score(self) -> None:
-        """The function says what an empty answer is worth."""
+        """No score: the function judges empty answers itself."""
 
     async def score(self, evidence: Evidence) -> Score:
         """The verdict as a score."""
@@ -139,7 +139,7 @@ class _Function(Evaluator):
         return self._record(given if self.whole else verdict)
 
     def _way_to_judge(self, heard: list[Noted[str]], *, waiting: bool) -> Callable[..., Any]:
-        """What `ask` is: it takes a text or chat messages, perhaps a schema or a temperature, and gives the reply."""
+        """The argument `ask`: takes a text or chat messages, perhaps a schema or temperature; returns the reply."""
         loop, scoring = asyncio.get_running_loop(), copy_context()
 
         async def ask(
@@ -209,7 +209,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 def _others(evidence: Evidence, named: Mapping[str, Any]) -> dict[str, Any]:
-    """What a function with ** is given besides: the question, the context and the item's variables."""
+    """Further arguments of a function with **: the question, the context and the item's variables."""
     known = {"input": evidence.prompt, "context": evidence.context, **evidence.variables}
     return {word: value for word, value in known.items() if value is not None and word not in named}
 
@@ -293,9 +293,9 @@ def document_of(dataset: DatasetLike, root: Path, name: str | None = None) -> Do
 
 
 def _name_of_list(data: Mapping[str, Any]) -> str:
-    """The name of a dataset made in code: that of its metadata, else one that follows from what it asks.
+    """The name of a dataset made in code: from its metadata, else derived from its questions.
 
-    So lists that ask other questions are other datasets, for trends and baselines, and an edited expectation is not.
+    For trends and baselines, lists with other questions are other datasets, but other expectations are not.
     """
     metadata = data.get("metadata")
     if isinstance(metadata, Mapping) and isinstance(name := metadata.get("name"), str) and name.strip():

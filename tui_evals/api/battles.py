@@ -58,7 +58,7 @@ class BattleDuel:
 
 @dataclass(frozen=True, slots=True)
 class Battle:
-    """What a judge preferred."""
+    """The preferences of a judge."""
 
     judge: str
     criteria: str
@@ -66,11 +66,11 @@ class Battle:
     elo: Mapping[str, float]
     """The rating of each side, by its letter; empty without a verdict."""
     cost: float
-    """What this call cost in US dollars."""
+    """The cost of this call in US dollars."""
 
 
 class BattleStopped(Exception):
-    """A battle ended early; `battle` holds what was decided, and the same call continues it."""
+    """A battle ended early; `battle` has the verdicts so far, and the same call continues it."""
 
     def __init__(self, message: str, battle: Battle) -> None:
         super().__init__(message)
@@ -118,7 +118,7 @@ def _sides(reader: Reader, keys: Sequence[str], columns: str | None) -> tuple[Ba
 
 
 def _executed(request: BattleRequest, plan: BattlePlan, reader: Reader, here: Project) -> tuple[ExecutionEnd, float]:
-    """How asking the judge ended, and what it cost."""
+    """How asking the judge ended, and its cost."""
     with here.writer() as writer:
         if not plan.due:
             note_decided(plan, plan.battle.state(reader), writer)

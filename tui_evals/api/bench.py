@@ -91,7 +91,7 @@ async def execute(
 
 
 def save_made(made: FinishedRun, root: Path) -> str:
-    """Keep a run that was made apart; nothing is judged again."""
+    """Store a run that was made elsewhere; nothing is judged again."""
     suite_run, project = made.suite_run, load_project(root)
     with project.writer() as writer, Reader(project.store) as reader:
         suite_runs.refuse_twice(reader, suite_run.suite.name, suite_run.name)
@@ -219,7 +219,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class TestSuite:
-    """A named, kept set of cases with one way of scoring; a name that is known opens the suite that was kept."""
+    """A named, stored set of cases with one scoring method; a known name opens the stored suite."""
 
     __test__ = False
 
@@ -259,7 +259,7 @@ class TestSuite:
         self._suite = suites.keep(self._root, name, suites.document_of(name, data, method, description))
 
     def _opened(self, kept: suites.Suite, scoring_method: Scoring) -> suites.Suite:
-        """The suite that was kept, whose own way of scoring counts."""
+        """The stored suite, whose own scoring method applies."""
         name = kept.method["name"]
         if kept.method.get("type") != "custom":
             self.scorer = None
@@ -284,7 +284,7 @@ class TestSuite:
 
     @property
     def scoring_method(self) -> str:
-        """The name of the way of scoring."""
+        """The name of the scoring method."""
         return str(self._suite.method["name"])
 
     @property
@@ -407,7 +407,7 @@ def _method(scoring_method: object, registry: Registry) -> Method:
 
 @contextmanager
 def _scoring(name: str) -> Iterator[None]:
-    """Where a scorer's own `run` fails, nothing is stored of the run, and its name stays free."""
+    """If a scorer's own `run` fails, nothing of the run is stored, and its name stays free."""
     try:
         yield
     except Exception as problem:

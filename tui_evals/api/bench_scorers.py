@@ -1,4 +1,4 @@
-"""Scorers of the user's own for suites: a subclass that scores batches, and what the engine makes of it."""
+"""Custom scorers for suites: a subclass that scores batches, and its adapter for the engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Case = tuple[str, str | None, str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """One of the categories that a categorical scorer gives."""
+    """One of the categories of a categorical scorer."""
 
     name: str
     description: str | None = None
@@ -39,10 +39,10 @@ Result = float | ScoreResult
 
 
 class Scorer(ABC):
-    """A way of scoring of the user's own: `name` and `run_batch` are to be written, the rest as it is needed.
+    """A custom scoring method: implement `name` and `run_batch`, and the others as needed.
 
-    A suite calls `run`, or `arun` where it is awaited, once with all candidates, if the subclass has written it;
-    else it gives `run_batch` or `arun_batch` one batch after the other.
+    If the subclass has `run`, or `arun` where it is awaited, a suite calls it once with all candidates. Otherwise it
+    calls `run_batch` or `arun_batch` with one batch after another.
     """
 
     @staticmethod
@@ -58,7 +58,7 @@ class Scorer(ABC):
         input_text_batch: list[str] | None = None,
         context_batch: list[str] | None = None,
     ) -> Sequence[float | ScoreResult]:
-        """Score some candidates, one result for each; one that raises is asked again case by case."""
+        """Score some candidates, one result for each; if it raises, it is called again case by case."""
 
     def run(
         self,
@@ -120,12 +120,12 @@ class Scorer(ABC):
         return None
 
     def to_dict(self, warn: bool = False) -> dict[str, Any]:
-        """The attributes that JSON can hold, for the suite to keep; `warn` is what others' scorers are given."""
+        """The attributes that JSON can hold, for the suite to store; `warn` exists for compatibility."""
         return {name: value for name, value in vars(self).items() if _is_json(value)}
 
     @classmethod
     def from_dict(cls, config: dict[str, Any]) -> Scorer:
-        """The scorer of what `to_dict` gave; what its constructor does not take is passed over."""
+        """The scorer from a result of `to_dict`; values that its constructor does not take are ignored."""
         parameters = inspect.signature(cls).parameters
         return cls(**{name: value for name, value in config.items() if name in parameters})
 
@@ -206,7 +206,7 @@ def columns_of(cases: Sequence[Case]) -> Columns:
 
 
 def own_results(scorer: Scorer, cases: Sequence[Case], size: int) -> list[Any] | None:
-    """What the scorer's own `run` gives for all cases; None where it has none, and batches do."""
+    """The results of the scorer's own `run` for all cases; None if it has none, and batches are used."""
     if not has_own(scorer, "run"):
         return None
     given = columns_of(cases)
@@ -267,7 +267,7 @@ class _Places:
 
 
 def _score_of(scorer: Scorer, result: Any) -> Score:
-    """One result as a record; whatever has a score and a category is taken for a result."""
+    """One result as a record; anything with a score and a category counts as a result."""
     if isinstance(result, Score):
         return result
     score, category = result, None
@@ -310,7 +310,7 @@ class _Batches:
         """The scores of a batch; where it fails, each case alone says whether it is to blame."""
         try:
             return [*await self._run_scorer(start, stop)]
-        except Exception as problem:  # what a scorer raises is the record of its case
+        except Exception as problem:  # an exception of a scorer is the record of its case
             if stop - start == 1:
                 return [problem]
             return [(await self._batch(place, place + 1))[0] for place in range(start, stop)]

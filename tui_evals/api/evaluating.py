@@ -302,7 +302,7 @@ def prepared_run(
     dataset_name: str | None = None,
     **request: Any,
 ) -> PreparedRun:
-    """What a program asks for, found and checked; `request` are further fields of a RunRequest."""
+    """A checked run for the arguments of a program; `request` has further fields of a RunRequest."""
     document = document_of(dataset, here.root, dataset_name)
     is_file = isinstance(dataset, str | Path)
     chosen, own = evaluators_and_code(evaluators) if evaluators is not None else (None, {})

@@ -27,7 +27,7 @@ from tui_evals.targets.permissions import NotApproved
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTests:
-    """The folder of a generation with what was written into it."""
+    """The folder of a generation with its files."""
 
     folder: Path
     dataset: Path | None
@@ -35,13 +35,13 @@ class GeneratedTests:
     rules: int
     tests: int
     cost: float
-    """What this call cost in US dollars."""
+    """The cost of this call in US dollars."""
     notes: tuple[str, ...] = ()
-    """What stopped nothing, but is worth knowing."""
+    """Remarks that did not stop anything."""
 
 
 class GenerationStopped(Exception):
-    """A generation ended early; `tests` holds what was made, and the same call continues it."""
+    """A generation ended early; `tests` has its results so far, and the same call continues it."""
 
     def __init__(self, message: str, tests: GeneratedTests) -> None:
         super().__init__(message)

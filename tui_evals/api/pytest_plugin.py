@@ -88,7 +88,7 @@ def _shared_folder(config: pytest.Config) -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of xdist where that folder is, and which process is that of the session."""
+    """Tell a worker of xdist the shared folder and the process of the session."""
     node.workerinput[_FOLDER] = str(_shared_folder(node.config))
     node.workerinput[_SESSION] = os.getpid()
 
@@ -401,7 +401,7 @@ class ItemTest(DatasetTest):
         self.position = position
 
     def runtest(self) -> None:
-        """Fail where an answer did not pass, and show what was expected."""
+        """Fail if an answer did not pass, and show what was expected."""
         assert isinstance(self.parent, DatasetFile)
         answers = self.parent.answers(self)
         self.seconds = sum(answer.latency_ms or 0.0 for answer in answers if not answer.from_cache) / 1000
@@ -456,7 +456,7 @@ def _references(item: dict[str, Any]) -> dict[int, str]:
 
 
 def _failure_text(answer: Answer, expected: str) -> str:
-    """Why an answer did not pass: the reasons of its evaluators, and how it differs from what was expected."""
+    """Why an answer did not pass: the reasons of its evaluators, and its difference to the expected response."""
     from difflib import ndiff
 
     from tui_evals.text.safe import safe

@@ -1,7 +1,7 @@
-"""Answers that tests give themselves: the cases of a dataset, and one run that keeps and judges what they answer.
+"""Answers that tests give themselves: the cases of a dataset, and one run that stores and judges the answers.
 
-All processes of a pytest session share the run. A process of its own executes it: it takes the answers of the tests
-from a folder, as a target that answers once a test has, so limits, judges and the store work as in every other run.
+All processes of a pytest session share the run. A separate process executes it. Its target takes the answers of tests
+from a folder, so limits, judges and the store work as in every other run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tui_evals.transcript import from_json, to_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTerms:
-    """How a session asks and judges; the fields mean what the parameters of `evaluate` mean."""
+    """How a session asks and judges; the fields have the meaning of the parameters of `evaluate`."""
 
     root: str
     target: str | None = None
@@ -92,7 +92,7 @@ class SessionTerms:
 
 @dataclass(frozen=True, slots=True)
 class ClosingLine:
-    """What the end of a session says of the run of a dataset."""
+    """The closing lines of a session about the run of a dataset."""
 
     dataset: str
     text: str
@@ -203,7 +203,7 @@ _TERMS, _END, _OVER, _FAILED, _LOG, _PROCESS = "terms", "end", "over", "failed",
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One item of a dataset, for a test that answers it itself."""
+    """One item of a dataset, for a test that produces the answer itself."""
 
     dataset: Path
     name: str
@@ -213,12 +213,12 @@ class Case:
 
     @property
     def prompt(self) -> str:
-        """What is asked; of a conversation, in its first turn."""
+        """The question; in a conversation, that of its first turn."""
         return str(self._unit.get("prompt") or "")
 
     @property
     def expected(self) -> str | None:
-        """What is expected of the answer; of a conversation, in its first turn."""
+        """The expected response; in a conversation, that of its first turn."""
         return self._unit.get("expected_response") or next(iter(self._unit.get("ideal") or ()), None)
 
     @property
@@ -307,7 +307,7 @@ class TestRecording:
                 self._start(terms)
 
     def end(self) -> None:
-        """Tell the process that no more answers come, and wait until the run has ended."""
+        """Tell the process that no more answers will come, and wait until the run has ended."""
         (self._folder / _END).touch()
         while not (self._folder / _OVER).exists() and _is_alive(int(read_text(self._folder / _PROCESS))):
             time.sleep(POLL)
@@ -418,7 +418,7 @@ class _Answers:
             await asyncio.wait({work}, timeout=POLL)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 async def _execute(folder: Path, note: Path, terms: RecordingTerms) -> None:

@@ -180,12 +180,12 @@ class Run:
 
     @property
     def score(self) -> float | None:
-        """The mean of the columns' scores; None where nothing was judged."""
+        """The mean of the columns' scores; None if nothing was judged."""
         scores = [score for score in self.scores.values() if score is not None]
         return sum(scores) / len(scores) if scores else None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row for each answer: what was asked, expected and answered, and what each evaluator said.
+        """One flat row for each answer: question, expectation, answer, and the record of each evaluator.
 
         All rows have the same columns.
         """
@@ -223,7 +223,7 @@ class Run:
         )
 
     def compare(self, *others: Run | str) -> RunComparison:
-        """This run against up to three later ones, item by item; this one is A."""
+        """Compare this run (A) with up to three later ones, item by item."""
         with Reader(self.store) as reader:
             keys = [self.key, *(other.key if isinstance(other, Run) else other for other in others)]
             return RunComparison(self.store, tuple(find_run(reader, key).key for key in keys))
@@ -269,7 +269,7 @@ class Run:
         author: str | None = None,
         project: str | Path | None = None,
     ) -> None:
-        """Keep a person's verdict on an answer, or on what one evaluator made of it; None takes it back."""
+        """Store a person's verdict on an answer, or on the record of one evaluator; None removes it."""
         here, _ = project_of_run(self, None, None, project)
         with here.writer() as writer:
             writer.label(answer.id, verdict, author or author_here(), evaluator=evaluator, note=note)
@@ -302,7 +302,7 @@ class RunComparison:
 
     @cached_property
     def verdicts(self) -> tuple[str, ...]:
-        """Of each later run, whether it passes more items than A, and whether that could be chance."""
+        """Whether each later run passes more items than A, and whether that could be chance."""
         with Reader(self.store) as reader:
             compared = read_comparison(reader, [reader.find_run(key).id for key in self.keys])
         against = zip(compared.against, NAMES[1:], strict=False)
@@ -315,12 +315,12 @@ class RunComparison:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the verdicts should know, such as that the runs were judged differently."""
+        """Caveats about the verdicts, such as that the runs were judged differently."""
         with Reader(self.store) as reader:
             return tuple(caveats(read_comparison(reader, [reader.find_run(key).id for key in self.keys])))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row for each answer that any of the runs has: its kind (broken, fixed, …), and each run's answer."""
+        """One flat row for each answer of any of the runs: its kind (broken, fixed, …), and each run's answer."""
         with Reader(self.store) as reader:
             columns, rows = comparison_rows(reader, [reader.find_run(key) for key in self.keys])
             return [dict(zip(columns, row, strict=True)) for row in rows]
@@ -415,9 +415,9 @@ def estimate_rescore(
     target: TargetLike | Sequence[TargetLike] | None = None,
     project: str | Path | None = None,
 ) -> Estimate:
-    """What `rescore` with the same arguments will take: the calls of judges that are left, their cost and seconds.
+    """What `rescore` with these arguments will take: the remaining calls of judges, their cost and seconds.
 
-    `kept` counts the scores that hold, `known_verdicts` those for which the cache has every reply.
+    `kept` counts the scores that stay valid, `known_verdicts` those whose replies are all cached.
     """
     here, code = project_of_run(run, target, judge, project)
     with Reader(here.store) as reader:

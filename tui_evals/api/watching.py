@@ -40,11 +40,11 @@ class Answer:
     scores: Mapping[str, ScoreRecord]
     error: str | None = None
     traceback: str | None = None
-    """Where the code of the target raised, where it did."""
+    """The traceback of the target's code, if it raised."""
     ending: str = ""
     """Why the target ended the answer, where that is unusual: length, content_filter, refusal, …"""
     latency_ms: float | None = None
-    """How long the call took; of an answer from the cache, how long it took when it was asked."""
+    """The duration of the call; for a cached answer, of the original call."""
     first_token_ms: float | None = None
     """How long it took until the first piece came of an answer that was streamed."""
     cost: float | None = None
@@ -56,17 +56,17 @@ class Answer:
     """Output tokens that the model spent on reasoning."""
     from_cache: bool = False
     steps: tuple[Mapping[str, Any], ...] = ()
-    """The way to the answer, where it took tools: what the model said each time, its calls and what they gave."""
+    """The steps to the answer if it took tools: the texts of the model, its calls and their results."""
     transcript: Transcript = field(default_factory=Transcript, repr=False, compare=False)
-    """All that was said and done for it: reasoning, calls with results, what was retrieved, media."""
+    """The whole transcript of the answer: reasoning, calls with results, retrieved texts, media."""
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Every fact of the answer by its name, as the tables of exports have them."""
     id: int = field(default=0, repr=False, compare=False)
     """Its number in the store."""
     question: str | None = field(default=None, repr=False)
-    """What the target was asked in this turn; None where the prompt under test made it."""
+    """The question of this turn; None if the prompt under test is the whole question."""
     expected: str | None = field(default=None, repr=False)
-    """What was expected of it, as the dataset of the run says."""
+    """The expected response in the dataset of the run."""
     category: str | None = field(default=None, repr=False)
     tags: tuple[str, ...] = field(default=(), repr=False)
     test_id: str | None = field(default=None, repr=False)
@@ -75,7 +75,7 @@ class Answer:
 
     @property
     def passed(self) -> bool:
-        """Whether every evaluator that judges let it pass."""
+        """Whether every evaluator with a verdict passed it."""
         return self.status == "pass"
 
     @property
@@ -163,7 +163,7 @@ class _Bar(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What a caller wants to see of a run."""
+    """How a caller watches a run."""
 
     on_answer: OnAnswer | None = None
     progress: bool | None = None
@@ -200,7 +200,7 @@ class Watch:
     async def _follow(
         self, run: RunRow, store: Path, since: int, work: asyncio.Task[ExecutionEnd], bar: _Bar | None
     ) -> None:
-        """Tell of each answer that is final, and once more when the work is over."""
+        """Report each final answer, and once more when the work is over."""
         told: set[int] = set()
         with Reader(store) as reader:
             items = reader.snapshot(run.snapshot)["items"]
@@ -264,7 +264,7 @@ Returned = TypeVar("Returned")
 
 
 def wait_for(work: Coroutine[Any, Any, Returned]) -> Returned:
-    """The result of some work, for code that may run in an event loop or not; Ctrl-C ends the work in order."""
+    """The result of some work, for code inside or outside an event loop; Ctrl-C ends the work in order."""
     if not in_a_loop():
         try:
             return asyncio.run(work)

@@ -67,7 +67,7 @@ def read_attachment(folder: FilePath, name: str) -> bytes:
 
 
 def _file(folder: FilePath, name: str) -> FilePath:
-    """Where a file is that a dataset may name."""
+    """The path of a file that a dataset may name; raises CannotAttach."""
     if "://" in name or name.startswith("data:"):
         raise CannotAttach(f"{name[:80]!r} is an address. Nothing is downloaded: put the file next to the dataset")
     written = FilePath(name)
@@ -102,7 +102,7 @@ def has_media_name(name: str) -> bool:
 
 
 def describe_file(folder: FilePath, name: str) -> str:
-    """What a file is and the beginning of its text, or why it cannot go along."""
+    """The type of a file and the beginning of its text, or why it cannot be attached."""
     try:
         content = read_attachment(folder, name)
         kind = media_type(name, content)
@@ -112,7 +112,7 @@ def describe_file(folder: FilePath, name: str) -> str:
 
 
 def media_type(name: str, content: bytes) -> str:
-    """What a file is by its content; CannotAttach where its name says otherwise, or nothing can be sent of it."""
+    """The media type of a file by its content; CannotAttach if its name contradicts it, or it cannot be sent."""
     ending = FilePath(name).suffix.lower()
     kind = next((kind for start, kind in _STARTS if content.startswith(start)), None)
     if content.startswith(b"RIFF"):
@@ -142,12 +142,12 @@ def is_text_type(media_type: str) -> bool:
 
 
 def digest(content: bytes) -> str:
-    """The hash by which a file is known again."""
+    """The hash that identifies a file."""
     return hashlib.sha256(content).hexdigest()
 
 
 def attachment_problems(document: Document) -> list[Problem]:
-    """What keeps the files of a dataset from going along, each with its line."""
+    """Files of a dataset that cannot be attached, each with its line."""
     found: list[Problem] = []
     for path, given in _attachments(document.data):
         try:

@@ -89,9 +89,9 @@ def dataset_files(root: Path) -> Iterator[Path]:
 
 
 def dataset_texts(root: Path) -> Iterator[tuple[Path, str]]:
-    """The JSON datasets of a project with their texts, for a first look at what the project would do.
+    """The JSON datasets of a project with their texts, for a first review of what it would do.
 
-    What is too large for that, or cannot be read, is left out. It is looked at when it is run.
+    Large or unreadable files are left out; they are reviewed when they are run.
     """
     left = _MOST_LOOKED_AT
     for file in dataset_files(root):
@@ -112,7 +112,7 @@ def prompt_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 BASELINE = b'"format": "tui-evals baseline'
 """How the file of a baseline begins, which has items too."""
 _NO_DATASETS = (b'"evalId"', b'"resourceSpans"', BASELINE)
-"""What results of promptfoo, traces and baselines begin with, in which items and prompts come up too."""
+"""Marks of results of promptfoo, traces and baselines, which also have items and prompts."""
 _YAML_ITEMS = re.compile(rb"(?m)^items:\s*$|\A(\s*#.*\n|\s*\n|---\s*\n)*- +\{?(testId|prompt|turns|messages):")
 """How YAML begins that holds items."""
 
@@ -193,7 +193,7 @@ TEMPLATES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 
 STARTER_EVALUATORS: Mapping[str, Mapping[str, Any]] = {"PartialMatch": {}}
-"""What judges a starter: nothing that needs a judge, because a new project has none."""
+"""The evaluators of a starter: none needs a judge, because a new project has none."""
 
 
 def starter_dataset(template: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _LARGEST_COMPANION = 256 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """What was written next to a file."""
+    """The companion of a file, which has what the file cannot hold."""
 
     dataset: dict[str, Any]
     """The dataset that the file was made of."""
@@ -57,7 +57,7 @@ def companion_text(text: str, dataset: dict[str, Any]) -> str:
 
 
 def read_companion(file: File, text: str) -> Companion | None:
-    """What is next to a file with this text; None where there is nothing that can be read."""
+    """The companion of a file with this text; None without a readable one."""
     try:
         raw = read_bytes(companion_of(file), most=_LARGEST_COMPANION, follow_out=True)
         value = strictjson.loads(raw.decode("utf-8"))
@@ -168,7 +168,7 @@ def _with_columns(document: Document, columns: Mapping[str, str] | None) -> Docu
 
 def _read_parquet(file: File, raw: bytes) -> list[dict[str, Any]]:
     try:
-        # Imported when it is wanted, because it is an extra and takes a while.
+        # Imported when needed, because it is an extra and takes a while.
         import pyarrow
         from pyarrow.parquet import ParquetFile
     except ImportError:

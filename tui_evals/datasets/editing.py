@@ -46,13 +46,13 @@ class Incoming:
 
     document: Document
     merge: Merge | None
-    """None where nothing here is unsaved."""
+    """None if nothing is unsaved here."""
     base: Document
     version: int
 
 
 class Editing:
-    """One dataset being edited; `document` is what the file held when it was last read or written."""
+    """One dataset being edited; `document` is the file as it was last read or written."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -64,7 +64,7 @@ class Editing:
         """The caller's cursor that belongs to the data which undo or redo has just restored."""
         self._merge: str | None = None
         self.edits: list[tuple[float, str]] = []
-        """What was edited since the last save, and when; saving takes it into the history of the file."""
+        """Edits since the last save with their times; saving adds them to the history of the file."""
         self._saved_ids: tuple[Document, frozenset[int]] = (document, _item_ids(document.data))
         self._changed: tuple[Document, int, frozenset[int]] | None = None
         self._dirty: tuple[Document, int, bool] | None = None
@@ -89,14 +89,14 @@ class Editing:
     @cached_property
     def checker(self) -> Checker:
         """Validates the current data, and only the items that changed."""
-        # Imported when it is wanted, because a dataset is shown before it is checked.
+        # Imported when needed, because a dataset is shown before it is checked.
         from .validate import Checker
 
         return Checker()
 
     @property
     def in_file(self) -> bool:
-        """Whether the dataset was read from a file or written to one, which is still there as far as is known."""
+        """Whether the dataset is in a file that is not known to be deleted."""
         return bool(self.document.digest) and not self._gone
 
     def note_absence(self) -> bool:
@@ -108,7 +108,7 @@ class Editing:
 
     @property
     def state(self) -> tuple[int, int, str]:
-        """What a check is about: these edits, and the file whose lines it names."""
+        """The state that a check is about: these edits, and the file whose lines it names."""
         return id(self), self.version, self.document.digest
 
     @property
@@ -213,7 +213,7 @@ class Editing:
         return None
 
     def forget_edits(self, count: int) -> None:
-        """Forget the oldest edits, which the history of the file has; all of them where nothing is unsaved."""
+        """Forget the oldest edits, which the history of the file has; all of them if nothing is unsaved."""
         del self.edits[: count if self.dirty else None]
 
     def _note(self, description: str, patch: Patch) -> None:
@@ -239,7 +239,7 @@ class Editing:
         return self._write(self.document, save if self.in_file else overwrite, even_read_only)
 
     def overwrite(self, *, even_read_only: bool = False) -> Saved:
-        """Write the data whatever the file holds now."""
+        """Write the data over any current content of the file."""
         return self._write(self.document, overwrite, even_read_only)
 
     def save_as(self, file: File) -> Saved:
@@ -278,7 +278,7 @@ class Editing:
         return Saved(self.document, saved.backup)
 
     def reload(self) -> None:
-        """Read the file again as one step, so that undo brings the dropped edits back."""
+        """Read the file again as one step, so that undo restores the dropped edits."""
         with self._disk:
             document = _sharing(self.data, load(self.document.file))
         self.take_up(Incoming(document, None, self.document, self.version), document.data)
@@ -316,7 +316,7 @@ class Editing:
             return f"{{{', '.join(fields)}}}"
 
     def forget_draft(self) -> None:
-        """Give back what the next draft would begin from; there is nothing unsaved now."""
+        """Free the memory of drafts, since nothing is unsaved now."""
         with self._drafting:
             self._drafted, self._drafts = (), []
 
@@ -330,7 +330,7 @@ class Editing:
         return f"[{', '.join(self._drafts)}]"
 
     def restore(self, text: str) -> int:
-        """Load a draft as one undoable step, and merge it with unsaved edits in another; the number of conflicts."""
+        """Load a draft as one undoable step, and merge it with unsaved edits in another; returns how many conflict."""
         data, mine = _reuse_items(self.data, _read_draft(text)), self.data
         both = merge(self.document.data, mine, data) if self.in_file and self.dirty else None
         self.apply(data, "recovered edits")
@@ -361,7 +361,7 @@ def changed_names(data: Data, text: str) -> list[str]:
             left[spelled] -= 1
         else:
             names.append(_name(item, number))
-    lacking = sum(left.values()) - len(names)  # what was changed is in neither
+    lacking = sum(left.values()) - len(names)  # changed ones are in neither
     return [*names, *["a deleted item"] * lacking]
 
 

@@ -16,10 +16,8 @@ from tui_evals.text.names import did_you_mean
 from tui_evals.text.safe import safe
 
 Kind = Literal["text", "line", "lines", "few", "number", "value", "format", "json"]
-"""How a value is written while it is edited.
-
-`lines` has one entry per line, and so has `few`, where one line alone is a text. A `value` is a text unless it reads as
-JSON. A `format` is a word or JSON.
+"""How a value is written for editing. `lines` has one entry per line; so has `few`, but a single line is a text. A
+`value` is a text unless it reads as JSON. A `format` is a word or JSON.
 """
 
 RESULTS = ("status", "response", "citations", "scores", "diagnostics", "error", "summary", "conversation_id")
@@ -37,7 +35,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Unreadable(ValueError):
-    """What was typed cannot be read as a value; the sentence says why, `wanted` what it should have been."""
+    """The typed text is no valid value; the message says why, `wanted` what is expected."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"not yet {wanted}")
@@ -45,7 +43,7 @@ class Unreadable(ValueError):
 
 
 def place_of(where: Path, name: str) -> Path:
-    """Where a field is in the data; those of the metadata are shown among the dataset's own."""
+    """The path of a field in the data; fields of the metadata are shown among those of the dataset."""
     if not where and name.startswith("metadata."):
         return ("metadata", name.removeprefix("metadata."))
     return (*where, name)
@@ -105,7 +103,7 @@ def read_value(kind: Kind, text: str) -> Any:
 
 
 def pretty(value: Any) -> str:
-    """JSON to read and edit; what must not reach a terminal is spelled in the way of JSON."""
+    """JSON to read and edit; characters that must not reach a terminal are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text if safe(text) == text else json.dumps(value, indent=2)
 
@@ -120,7 +118,7 @@ _OPEN = ("variables", "matrix", "extensions", "metadata")
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A field by its names from the outermost on, and what it is to hold: text to be read its way, or JSON."""
+    """A field by its names from the outermost on, and its new value: text to be parsed, or JSON."""
 
     names: tuple[str, ...]
     text: str
@@ -168,7 +166,7 @@ def value_of(data: Data, where: Path, names: Sequence[str]) -> Any:
 
 
 def _joined_assignments(assignments: Sequence[Assignment]) -> list[Assignment]:
-    """One assignment for each field: a list may be given entry by entry, anything else once."""
+    """One assignment for each field: a list may be given in several entries, anything else only once."""
     by_field: dict[tuple[str, ...], Assignment] = {}
     for one in assignments:
         known = by_field.get(one.names)
@@ -221,7 +219,7 @@ def _set(data: Data, where: Path, names: tuple[str, ...], value: Any) -> Data:
 
 def _check_name(data: Data, where: Path, name: str) -> None:
     """CannotEdit for a field that does not exist, or is not set by hand."""
-    from tui_evals.datasets.model import Dataset, Item, Turn  # not before: the first picture needs no pydantic
+    from tui_evals.datasets.model import Dataset, Item, Turn  # late: the first frame needs no pydantic
 
     model = Dataset if not where else Item if len(where) == 2 else Turn
     if name == "items" and not where:
@@ -276,7 +274,7 @@ _WORDS = frozenset(("tags", "allowed_tools", "default_allowed_tools", "metadata.
 
 @dataclass(frozen=True, slots=True)
 class FieldPart:
-    """One part: what it is called, and what of it is edited, with its place in the compound value."""
+    """One part: its label, its editable value, and its path in the compound value."""
 
     label: str
     place: Path
@@ -284,7 +282,7 @@ class FieldPart:
 
 
 def shape_of(name: str, value: Any) -> Shape | None:
-    """How the value of a field is taken apart; None when it is edited as one."""
+    """The kind of compound value; None if the field is edited as one."""
     if name in _BY_NAME:
         shape = _BY_NAME[name]
         return shape if value is None or isinstance(value, dict if shape == "pairs" else list) else None
@@ -352,7 +350,7 @@ def with_copied_part(shape: Shape, value: Any, number: int) -> Any:
 
 
 def with_moved_part(shape: Shape, value: Any, number: int, by: int) -> Any:
-    """The value with a part moved, as far as it can go."""
+    """The value with a part moved, at most to the end."""
     if shape == "pairs":
         raise CannotEdit("the order of these says nothing, and a file keeps the order it has")
     entries = _entries(value)
@@ -372,7 +370,7 @@ def with_renamed_part(value: Any, number: int, name: str) -> Any:
 
 
 def with_next_role(value: Any, number: int) -> Any:
-    """The messages with the next role for one of them; what else it holds stays."""
+    """The messages with the next role for one of them."""
     message = value[number]
     if not isinstance(message, dict):
         raise CannotEdit("this is not a message: it has no role. Press v to fix it as JSON")

@@ -25,12 +25,12 @@ _POSITION = re.compile(r"\[[0-9]+\]")
 
 
 class Refused(Exception):
-    """An edit that would make the dataset worse than it was; nothing was written."""
+    """An edit that would add an error; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an edit makes of the data, how it is called in the history of the file, and which items it is about."""
+    """The data after an edit, its name in the history of the file, and the positions of its items."""
 
     data: Data
     what: str
@@ -39,16 +39,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What finds everything that is wrong with a document; it takes rooms that this one does not know."""
+    """The checks of a document; they need packages that this one must not import."""
 
     validate: Callable[[Document], ValidationReport]
     unfilled: Callable[[Document, Dataset], Sequence[Problem]]
-    """What is found in a valid dataset only."""
+    """Problems that can only be found in a valid dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
-    """What became of an edit."""
+    """The result of an edit."""
 
     before: Data
     after: Data
@@ -56,7 +56,7 @@ class FileEdit:
     """The positions of the items it was about."""
     changed: bool
     backup: File | None = None
-    """Where the older shape is kept that was replaced."""
+    """The backup of the older shape that was replaced."""
     standing: tuple[Problem, ...] = ()
     """Errors that were there before and still are."""
     warnings: tuple[Problem, ...] = ()
@@ -139,7 +139,7 @@ def _origins(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
 
 
 def _mark(problem: Problem, items: Sequence[Any], origins: Sequence[int]) -> tuple[object, ...]:
-    """What tells a problem from others, without the numbers that an edit elsewhere changes."""
+    """The identity of a problem, without the numbers that edits elsewhere change."""
     number = problem.path[1] if len(problem.path) > 1 and problem.path[0] == "items" else None
     if not isinstance(number, int) or number >= len(items):
         return (problem.path, problem.message)

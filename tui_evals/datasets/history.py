@@ -26,7 +26,7 @@ from .save import is_read_only
 MOST = 50
 """How many steps a dataset keeps."""
 _LARGEST = 2**28
-"""How many bytes all that is kept of a dataset may have; the last step is kept whatever its size."""
+"""The most bytes of a dataset's history; the last step is kept whatever its size."""
 _LARGEST_FILE = 2**30
 _INDEX = "steps.json"
 _LONGEST = 200
@@ -45,14 +45,14 @@ Edit = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command or save that changed the file, with its digests before and after; None where there was none."""
+    """One command or save that changed the file, with the digests before and after it; None if there was no file."""
 
     what: str
     time: float
     before: str | None
     after: str | None
     edits: tuple[Edit, ...] = ()
-    """What a workbench saved, the oldest first."""
+    """The edits that a workbench saved, the oldest first."""
     process: int = 0
     """The process that wrote the file."""
 
@@ -80,7 +80,7 @@ class History:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Let one command at a time read and write the datasets of a folder, so that none loses what another wrote."""
+    """Let only one command at a time read and write the datasets of a folder, so that no write is lost."""
     folder = _real(file).parent
     while not folder.is_dir():
         folder = folder.parent
@@ -103,7 +103,7 @@ def refuse_read_only(file: Path) -> None:
 
 @contextmanager
 def recorded_save(file: Path, edits: Sequence[Edit]) -> Iterator[list[str]]:
-    """As `recorded` for a save of these edits, which is done even where it cannot be kept: the list says why."""
+    """Like `recorded` for a save of these edits; if the step cannot be stored, the list says why."""
     why: list[str] = []
     last = [what for _, what in edits[-3:]]
     more = f" and {len(edits) - len(last)} earlier" if len(edits) > len(last) else ""
@@ -145,7 +145,7 @@ def recorded(file: Path, what: str, edits: Sequence[Edit] = ()) -> Iterator[None
 
 
 def history_of(file: Path) -> History:
-    """What commands did to a file; CannotUndo where that cannot be read any more."""
+    """The history of a file; CannotUndo if it cannot be read."""
     file = _real(file)
     root = project_of(file)
     name = re.sub(r"[^\w.-]", "_", file.name)[:40]

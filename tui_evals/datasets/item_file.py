@@ -39,7 +39,7 @@ _LIMIT = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a file of items, and on which of its lines."""
+    """An error in a file of items, with its line."""
 
     line: int
     message: str
@@ -65,7 +65,7 @@ class ItemText:
 
 
 def write_items(items: Sequence[tuple[str, Any]]) -> str:
-    """Items, each with what it is called, as a file; CannotEdit names one that such a file cannot hold."""
+    """Items with their names as a file; CannotEdit names an item that such a file cannot hold."""
     return "\n".join((*_HELP, "")) + "".join(_written(name, item) for name, item in items)
 
 
@@ -117,7 +117,7 @@ def _read(lines: list[str], start: int, end: int) -> ItemText:
 def item_faults(
     items: Sequence[ItemText], before: Sequence[Any], document: Document, catalogue: Catalogue, own: Iterable[str]
 ) -> list[Fault]:
-    """What keeps the items from being run in this dataset and did not before, in the order of their file."""
+    """New problems that prevent these items from being run in the dataset, in the order of their file."""
 
     def problems(data: Sequence[Any]) -> dict[str, Problem]:
         dataset = {**document.data, "items": list(data)}
@@ -135,7 +135,7 @@ def _fault(problem: Problem, items: Sequence[ItemText], places: Mapping[int, Pla
     assert isinstance(number, int)
     item = items[number]
     around = get_at(item.data, inside)
-    # A problem with a field that should not be there has the place of what it is in, and names the field.
+    # A problem with a superfluous field has the path of its parent, and names the field.
     named = [key for key in around if f"'{key}'" in problem.message] if isinstance(around, dict) else []
     line = line_in(places[number], (*inside, *named[:1]))
     return Fault(line, f"{path_text(inside)}: {problem.message}" if inside else problem.message)
@@ -150,7 +150,7 @@ def with_faults(text: str, faults: Sequence[Fault]) -> tuple[str, int]:
 
 
 def without_faults(text: str) -> str:
-    """The file without what was said at its top."""
+    """The file without the errors at its top."""
     lines = text.split("\n")
     while lines[0].startswith(_FAULT):
         del lines[0]

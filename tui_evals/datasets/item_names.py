@@ -18,7 +18,7 @@ _RANGE = re.compile(r"\s*#?([0-9]{1,9})\s*(?:-\s*#?([0-9]{1,9})\s*)?")
 
 
 def find_item(items: Sequence[Any], text: str) -> int:
-    """The position from 0 of the one item that a person names."""
+    """The position, from 0, of the one item that the user names."""
     found = find_items(items, text)
     if len(found) != 1:
         raise CannotEdit(f"{text!r} names {len(found)} items; name one")
@@ -26,7 +26,7 @@ def find_item(items: Sequence[Any], text: str) -> int:
 
 
 def find_items(items: Sequence[Any], text: str) -> list[int]:
-    """The positions from 0 of the items that a person names, in the order of the file."""
+    """The positions, from 0, of the items that the user names, in the order of the file."""
     if not items:
         raise CannotEdit("the dataset has no items")
     if not _NUMBER.fullmatch(text.strip()) and (named := _named(items, text)) is not None:
@@ -103,7 +103,7 @@ def name_in_run(test_id: str | None, number: int, known: Container[str | None], 
 
 
 def repeated_sentence(test_ids: Sequence[str | None], among: Sequence[int]) -> str:
-    """What a run makes of testIds that several items have, for the first of those items; empty where none is asked."""
+    """How a run handles testIds that several items have, for the first of them; empty if none of these is asked."""
     times = Counter(filter(None, test_ids))
     repeated = list(dict.fromkeys(name for number in among if times[name := test_ids[number] or ""] > 1))
     if not repeated:

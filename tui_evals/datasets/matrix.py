@@ -110,13 +110,13 @@ def _mark(value: Any, place: int) -> str:
 
 
 def name_in_file(name: str) -> str:
-    """What an item is called in its file, by its name in a run."""
+    """The name of an item in its file, from its name in a run."""
     match = _EXPANDED.fullmatch(name)
     return match[1] if match else name
 
 
 def item_in_file(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An item as its file has it, but for the matrix, by what a run asked."""
+    """An item as in its file, except for the matrix, from the item that a run asked."""
     values = (item.get("extensions") or {}).get(MARK)
     if not isinstance(values, dict):
         return item
@@ -130,7 +130,7 @@ def item_in_file(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def matrix_problems(unit: Mapping[str, Any], own: bool) -> Iterator[Problem]:
-    """What is wrong with the matrix of an item, or of a dataset, beyond its types."""
+    """Problems with the matrix of an item or a dataset, beyond its types."""
     matrix = unit.get("matrix")
     if not isinstance(matrix, dict):
         return
@@ -154,7 +154,7 @@ def units(item: Unit) -> Sequence[Unit]:
 
 
 def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
-    """Where an item that was asked is now: by its testId, else where it was, else where the same is asked."""
+    """The current position of an asked item: by its testId, else its old position, else an equal question."""
     item = item_in_file(item)
     name, questions = item.get("testId"), _question_of(item)
     there = items[position] if position < len(items) else None
@@ -172,7 +172,7 @@ def place_of(items: Sequence[Any], item: Unit, position: int) -> int | None:
 
 
 def _question_of(item: Any) -> Any:
-    """What of an item is put to a target."""
+    """The parts of an item that are sent to a target."""
     if not isinstance(item, dict):
         return None
     own = [item.get("prompt"), item.get("messages"), item.get("variables"), item.get("user")]

@@ -60,7 +60,7 @@ class Merge:
 
 
 def merge(base: Data, mine: Data, theirs: Data) -> Merge:
-    """What became of `base` on both sides, put together."""
+    """The changes of both sides to `base`, merged."""
     conflicts: list[Conflict] = []
     draft = _merged(base, mine, theirs, (), conflicts)
     return Merge(draft, tuple(conflicts))
@@ -134,7 +134,7 @@ def _is_deleted(item: Any, mine: list[Any], in_mine: int | None, theirs: list[An
 
 
 def _added(mine: list[Any], theirs: list[Any], known_mine: frozenset[int], known_theirs: frozenset[int]) -> list[_Unit]:
-    """What is new on a side; what both sides added alike, or under the same testId, is one."""
+    """The new items of a side; equal ones of both sides, or with the same testId, are one."""
     new_mine = [number for number in range(len(mine)) if number not in known_mine]
     new_theirs = [number for number in range(len(theirs)) if number not in known_theirs]
     pairs = _paired_by_key([mine[number] for number in new_mine], [theirs[number] for number in new_theirs])
@@ -149,7 +149,7 @@ def _has_moved(places: Mapping[int, int]) -> bool:
 
 
 def _in_order(units: Iterable[_Unit], first: Literal["mine", "theirs"]) -> list[_Unit]:
-    """The units in the order of one side; those it does not have come behind what they follow on the other one."""
+    """The units in the order of one side; those that only the other side has come after their predecessors there."""
     second: Literal["mine", "theirs"] = "theirs" if first == "mine" else "mine"
     units = list(units)
     followers: defaultdict[_Unit | None, list[_Unit]] = defaultdict(list)
@@ -250,7 +250,7 @@ def _likeness(one: Any, other: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Where two lists differ: from `start` on, one has `removed` where the other has `added`."""
+    """The difference of two lists: from `start` on, one has `removed` where the other has `added`."""
 
     start: int
     removed: Sequence[Any]
@@ -306,7 +306,7 @@ def _spliced(items: list[Any], start: int, count: int, others: Sequence[Any]) ->
 
 
 def patch_between(before: Data, after: Data) -> Patch:
-    """What leads from one state to the other."""
+    """The change from one state to the other."""
     old, new = before.get("items"), after.get("items")
     if not (isinstance(old, list) and isinstance(new, list)):
         return Patch(before, after, None)

@@ -95,7 +95,7 @@ class _StrictModel(BaseModel):
 
 
 class Message(_StrictModel):
-    """One chat message; what a provider adds to it is kept."""
+    """One chat message; additional fields of a provider are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -107,7 +107,7 @@ class Message(_StrictModel):
 
 
 class ToolResult(_StrictModel):
-    """What a tool gives to a call that fits, written beforehand, so that an agent can be tried without its tools."""
+    """A prepared result for matching calls of a tool, so that an agent can be tested without its tools."""
 
     tool: Text = Field(description="The tool's name.")
     arguments: dict[str, Any] | None = Field(
@@ -329,7 +329,7 @@ class Item(_Unit):
         return (self,) if self.turns is None else tuple(self.turns)
 
     def asking(self, repeat: int) -> Item:
-        """The item as one of its conversations asks it: each of the other questions takes the place of the first."""
+        """The item as one of its conversations asks it: another question replaces the first."""
         if not self.other_questions or not 0 < repeat <= len(self.other_questions):
             return self
         other = self.other_questions[repeat - 1]
@@ -341,7 +341,7 @@ class Item(_Unit):
 for _model in (Item, Turn):
     for _name, _field in _model.model_fields.items():
         if not _field.is_required():
-            type.__setattr__(_model, _name, _field.default)  # what an instance without the field has
+            type.__setattr__(_model, _name, _field.default)  # the value of an instance without the field
 
 
 TURN_ONLY_FIELDS = frozenset(Turn.model_fields) - {"tags", "extensions", "messages"}
@@ -360,7 +360,7 @@ class Metadata(_StrictModel):
 
 
 class Dataset(_StrictModel):
-    """A file of items with what holds for all of them; the root is open."""
+    """A file of items with settings for all of them; other fields are allowed."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, title="tui_evals dataset")
 
@@ -413,7 +413,7 @@ SUPERSET: Mapping[type[BaseModel], frozenset[str]] = {
     ),
     Turn: frozenset({"messages", "attachments", "ideal"}),
 }
-"""Fields the published schema refuses; it knows `name` on conversations only, and its root is open."""
+"""Fields that the published schema refuses; it knows `name` on conversations only, and allows others at the root."""
 
 
 FILE = Path(__file__).with_name("schema.json")

@@ -32,7 +32,7 @@ _MAX_DEPTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of an object or array: from `lead` on white space, from `head` on key and colon, then the value."""
+    """One member of an object or array: its white space from `lead`, its key and colon from `head`, then the value."""
 
     key: str | int
     lead: int
@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def root(self) -> int:
-        """Where the outermost value starts."""
+        """The position of the outermost value."""
         return self._skip(1 if self.text.startswith("\ufeff") else 0)
 
     def _skip(self, offset: int) -> int:
@@ -60,7 +60,7 @@ class Layout:
         return match.end() if match else offset
 
     def end(self, start: int) -> int:
-        """Where the value that starts there ends."""
+        """The end of the value that starts at `start`."""
         return _DECODER.raw_decode(self.text, start)[1]
 
     def members(self, start: int) -> list[Member]:
@@ -94,7 +94,7 @@ class Layout:
             lead = tail + 1
 
     def locate(self, path: Path) -> int:
-        """Where the value at a path starts, its key where it has one; the nearest enclosing value if it is absent."""
+        """The position of the key or value at a path; of the nearest enclosing value if it is absent."""
         start = position = self.root
         for key in path:
             member = self.by_key(start).get(key)
@@ -117,7 +117,7 @@ class Layout:
 
 
 def rewrite_json(text: str, new: object) -> str:
-    """The JSON text with only those values rewritten that differ from `new`; all other bytes stay."""
+    """The JSON text with only those values rewritten that differ in `new`; all other bytes stay."""
     layout = Layout(text)
     start = layout.root
     end = layout.end(start)
@@ -134,7 +134,7 @@ def _same_json(left: object, right: object) -> bool:
 
 
 class _MemberText(NamedTuple):
-    """A member of the new text; one that was added, or was the first, has no white space (`lead`) of its own."""
+    """A member of the new text; a new or first one has no white space (`lead`) of its own."""
 
     lead: str | None
     body: str
@@ -327,7 +327,7 @@ def get_at(data: Data, path: Path) -> Any:
 
 
 def set_at(data: Data, path: Path, value: Any) -> Data:
-    """The data with a value set at a path; missing objects on the way are created."""
+    """The data with a value set at a path; missing objects in the path are created."""
     result = _replace_at(data, path, 0, value)
     if not isinstance(result, dict):
         raise CannotEdit("a dataset must stay an object")
@@ -431,7 +431,7 @@ def _field_order(path: Path) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to fix, with its path in the document and its line where that is known."""
+    """One thing to fix, with its path in the document and its line if that is known."""
 
     message: str
     path: Path = ()

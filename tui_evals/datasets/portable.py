@@ -1,4 +1,4 @@
-"""What the published schema of runevals accepts: its evaluators with their options, and the fields it refuses."""
+"""The published schema of runevals: its evaluators with their options, and the fields it refuses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PartialMatch(_Options):
 
 
 class RetrievalQuery(_Options):
-    """What was searched for."""
+    """A search query."""
 
     capability: _NonEmpty
     selector: _NonEmpty
@@ -61,7 +61,7 @@ class ExpectedItem(_Options):
 
 
 class RetrievalResult(_Options):
-    """What was found."""
+    """A search result."""
 
     capability: _NonEmpty
     max_rank: Annotated[StrictInt, Field(ge=1)] = 10
@@ -126,13 +126,13 @@ PUBLIC: Catalogue = {
 
 
 def missing_version(data: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the published schema misses in a document."""
+    """The version, if a document lacks it, which the published schema requires."""
     if "schemaVersion" not in data:
         yield Problem("schemaVersion is missing; `tui-evals upgrade` writes it", ("schemaVersion",))
 
 
 def refused_fields(item: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the published schema refuses in the fields of a well-formed item; paths begin at the item."""
+    """Fields of a well-formed item that the published schema refuses; paths start at the item."""
     single = "turns" not in item
     if single and "prompt" not in item:
         yield Problem("has no prompt")

@@ -93,7 +93,7 @@ def _front_matter(prompt: GitHubPrompt) -> dict[str, object]:
 
 
 def _key_lines(prompt: GitHubPrompt, lines: Mapping[str, int]) -> dict[str, int]:
-    """The line of each key of the front matter: the first line of what it was made from."""
+    """The line of each key of the front matter: the first line of its source."""
     sources: dict[str, Sequence[str]] = {
         "name": ("name",),
         "description": ("description",),

@@ -18,7 +18,7 @@ SYSTEM_DEFAULTS: Mapping[str, Options] = {"Relevance": {}, "Coherence": {}}
 
 @dataclass(frozen=True, slots=True)
 class EffectiveEvaluator:
-    """One evaluator that will judge: `key` is its name or label, `overridden` the default's options it replaced."""
+    """One evaluator that will judge: `key` is its name or label, `overridden` the default options it replaced."""
 
     key: str
     options: Options
@@ -54,7 +54,7 @@ def effective_evaluators(
 
 def resolve_evaluators(dataset: Dataset, unit: Item | Turn) -> tuple[EffectiveEvaluator, ...]:
     """The evaluators of a unit of a dataset."""
-    # Imported when it is wanted, because a dataset is shown before it is resolved.
+    # Imported when needed, because a dataset is shown before it is resolved.
     from .model import Turn
 
     origin: Origin = "turn" if isinstance(unit, Turn) else "item"

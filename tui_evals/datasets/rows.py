@@ -18,7 +18,7 @@ def items_of_table(table: Sequence[Mapping[str, Any]], columns: Mapping[str, str
 
     `columns` names the column of a field where it is called otherwise. LineError where no row has such a column.
     """
-    # Imported when it is wanted, because a dataset is shown before its types are needed.
+    # Imported when needed, because a dataset is shown before its types are needed.
     from tui_evals.datasets.model import Item
 
     known = {name: None for row in table for name in row}
@@ -103,7 +103,7 @@ def _ideal_fields(ideal: object) -> dict[str, Any]:
 
 
 def write_jsonl(items: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
-    """JSONL and notes on what it could not hold; each turn becomes a sample with the turns before it as history."""
+    """JSONL and notes on what it cannot hold; each turn becomes a sample with the earlier turns as history."""
     lost: list[str] = []
     lines: list[str] = []
     known = {"prompt", "messages", "turns", "expected_response", "ideal", "response", "variables"}
@@ -251,7 +251,7 @@ def _item_of_row(row: Mapping[str, str], fields: Mapping[str, str]) -> dict[str,
 
 
 def write_csv(items: Sequence[Mapping[str, Any]], *, raw: bool = False) -> tuple[str, list[str]]:
-    """CSV and notes on what it could not hold; cells that a spreadsheet takes for formulas are escaped unless `raw`."""
+    """CSV and notes on what it cannot hold; cells that a spreadsheet would run as formulas are escaped unless `raw`."""
     lost: list[str] = []
     rows = [row for number, item in enumerate(items) for row in _rows_of_item(number, item, lost)]
     used = {name for row in rows for name in row}

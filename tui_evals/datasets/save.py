@@ -24,7 +24,7 @@ class ChangedOnDisk(Exception):
 
 
 class ReadOnlyFile(CannotSave):
-    """The file is read-only, and replacing it would ignore that; it is unchanged."""
+    """The file is read-only and was not replaced."""
 
 
 class Saved(NamedTuple):
@@ -48,7 +48,7 @@ def save(document: Document, data: dict[str, Any], *, even_read_only: bool = Fal
 
 
 def overwrite(document: Document, data: dict[str, Any], *, even_read_only: bool = False) -> Saved:
-    """Write `data` whatever the file holds now."""
+    """Write `data` over any current content of the file."""
     return _write(document, _file_text(document, data), even_read_only)
 
 
@@ -113,7 +113,7 @@ def back_up(file: Path, now: Callable[[], datetime] = datetime.now) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What an upgrade did: the version before (None for an unversioned shape) and the backup, where one was made."""
+    """The result of an upgrade: the version before (None for an unversioned shape) and the backup, if one was made."""
 
     before: str | None
     backup: Path | None
@@ -121,7 +121,7 @@ class Upgrade:
 
 def upgrade(document: Document) -> Upgrade:
     """Write the document with the current version; only an older shape is rewritten, and then backed up first."""
-    # Imported when it is wanted, because a dataset is shown before it is checked.
+    # Imported when needed, because a dataset is shown before it is checked.
     from .validate import parse_dataset, with_lines
 
     if not document.is_json:

@@ -139,13 +139,13 @@ def remove_items(data: Data, positions: Iterable[int]) -> Data:
 
 
 def move_items(data: Data, positions: Iterable[int], by: int) -> Data:
-    """Move items together, as far as the first or last of them can go."""
+    """Move items together, at most to the first or last position."""
     items = items_of(data)
     return _with_items(data, items, _move_entries(items, _check_positions(items, positions), by))
 
 
 def place_items(data: Data, positions: Iterable[int], place: int) -> Data:
-    """Put items one after the other, the first of them at a place; those that follow it come after them."""
+    """Put items one after another, the first of them at `place`."""
     items = items_of(data)
     selected = _check_positions(items, positions)
     rest = [item for index, item in enumerate(items) if index not in selected]
@@ -174,7 +174,7 @@ def item_tags(item: object, position: int) -> list[str]:
 
 
 def set_on_items(data: Data, positions: Iterable[int], name: str, value_of: Callable[[Data], Any]) -> Data:
-    """Set a field on many items to what a function makes of each; None takes it away."""
+    """Set a field of several items to the results of a function; None removes it."""
     items = items_of(data)
     changed = list(items)
     for position in positions:
@@ -228,7 +228,7 @@ def remove_turn(data: Data, item: int, index: int) -> Data:
 
 
 def move_turn(data: Data, item: int, index: int, by: int) -> Data:
-    """Move a turn within its conversation, as far as it can go."""
+    """Move a turn within its conversation, at most to its ends."""
     turns = _turns(data, item)
     moved = _move_entries(turns, _check_positions(turns, [index], "turn"), by)
     return data if _same_elements(turns, moved) else set_at(data, ("items", item, "turns"), moved)
@@ -242,7 +242,7 @@ def duplicate_turn(data: Data, item: int, index: int) -> Data:
 
 def to_conversation(data: Data, item: int) -> Data:
     """Make a single prompt a conversation of one turn; fields about the item as a whole stay on it."""
-    # Imported when it is wanted, because a dataset is shown before it is edited.
+    # Imported when needed, because a dataset is shown before it is edited.
     from .model import TURN_ONLY_FIELDS
 
     single = unit_at(data, ("items", item))
@@ -270,7 +270,7 @@ def to_single(data: Data, item: int) -> Data:
 
 def set_field(data: Data, unit_path: Path, name: str, value: Any) -> Data:
     """Set a field of an item or turn; None or empty text removes it, except a required prompt, which stays empty."""
-    from .model import TURN_ONLY_FIELDS, Item, Turn  # when it is wanted, as above
+    from .model import TURN_ONLY_FIELDS, Item, Turn  # when needed, as above
 
     unit = unit_at(data, unit_path)
     if value is None or value == "":

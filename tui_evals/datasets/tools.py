@@ -46,7 +46,7 @@ _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
 
 def tool_problems(tool: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is most likely wrong with the definition of a tool, as warnings: providers have keys of their own."""
+    """Likely mistakes in the definition of a tool, as warnings: providers have keys of their own."""
     function = tool.get("function")
     if isinstance(function, dict):
         yield from _misspelt(tool, ("type", "function"), ())
@@ -97,9 +97,9 @@ def _function_problems(body: Mapping[str, Any], path: Path, *, needs_name: bool)
 
 
 def schema_problems(schema: object, path: Path = ()) -> Iterator[Problem]:
-    """What is most likely wrong with a JSON Schema and those within it, as warnings.
+    """Likely mistakes in a JSON Schema and those inside it, as warnings.
 
-    The schema of schemas would say most of this too, in its own words and forty times slower.
+    The meta-schema would find most of them too, forty times slower.
     """
     if isinstance(schema, bool):
         return

@@ -64,7 +64,7 @@ class ValidationReport:
 
     @property
     def export_note(self) -> str:
-        """What runevals would make of the file, with the first reason why it would not take it."""
+        """Whether runevals would accept the file, or the first reason why not."""
         if self.portable:
             return "portable to runevals"
         if not self.valid:
@@ -81,7 +81,7 @@ def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = (
 
 @dataclass(frozen=True, slots=True)
 class _ItemCheck:
-    """What is wrong with one item, whatever is around it; paths begin at the item."""
+    """The problems of one item by itself; paths start at the item."""
 
     item: Item | None
     fields: tuple[Problem, ...]
@@ -112,11 +112,11 @@ class Checker:
         self._items: list[Any] = []
         self._checks: list[_ItemCheck] = []
         self._alike: dict[tuple[str, ...], _BeyondTypes] = {}
-        """What is wrong with every item that has these fields and only texts in them."""
+        """The problems of every item that has these fields with only texts in them."""
         self._known: _KnownEvaluators = {}
         self._schemas: _KnownSchemas = {}
         self._shared: dict[tuple[Problem, ...], tuple[Problem, ...]] = {}
-        """What runevals refuses of many items alike, kept once."""
+        """Refusals of runevals that many items share, stored once."""
         self._alone = threading.Lock()
 
     def validate(self, document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> ValidationReport:
@@ -194,7 +194,7 @@ class Checker:
     def _beyond_types(
         self, item: dict[str, Any], typed: bool, has_prompt: bool, catalogue: Catalogue, custom: frozenset[str]
     ) -> _BeyondTypes:
-        """What is wrong with an item beyond the types of its fields."""
+        """The problems of an item beyond the types of its fields."""
         units = list(_units(item, (), item.get("turns")))
         own = [((*path, "evaluators"), unit["evaluators"]) for path, unit in units if "evaluators" in unit]
         shape = (*_shape_problems(item, has_prompt), *matrix_problems(item, own=True))
@@ -251,7 +251,7 @@ Rubric = Literal["strict", "m365"]
 
 
 def rubric_of(portable: bool) -> Rubric:
-    """What the levels of ratings mean: as Microsoft has them where the dataset is one that its tool takes as well."""
+    """The meaning of rating levels: Microsoft's if the dataset is portable to its tool."""
     return "m365" if portable else "strict"
 
 
@@ -270,7 +270,7 @@ def runevals_refusal(key: str, options: Mapping[str, Any], custom: Iterable[str]
 
 
 def _one_per_message(ahead: Iterable[Problem], items: Sequence[tuple[Problem, ...]]) -> Iterator[Problem]:
-    """One problem for each message, at its first place: a field of our own is often in every item."""
+    """One problem for each message, at its first place: one of our own fields is often in every item."""
     firsts: dict[str, Problem] = {}
     times: Counter[str] = Counter()
     for problem in ahead:
@@ -321,7 +321,7 @@ def document_of_data(data: dict[str, Any], file: FilePath = FilePath("dataset"))
 
 
 def version_problem(version: object) -> Problem | None:
-    """What is wrong with a schemaVersion: no version at all, or one of a later release."""
+    """The problem of a schemaVersion: it is no version, or one of a later release."""
     if not isinstance(version, str):
         return None
     numbers = version.split(".")
@@ -496,7 +496,7 @@ def _bare_items(checks: Sequence[_ItemCheck]) -> Iterator[Problem]:
 
 
 def _incomplete_items(data: Mapping[str, Any]) -> Iterator[Problem]:
-    """The problem of items that an import left an assertion out of, stated once."""
+    """One problem for all items where an import left an assertion out."""
     names = [
         sorted({key for _, unit in _units(item, (), item.get("turns")) for key in _left_out_in(unit.get("evaluators"))})
         for item in data["items"]
@@ -515,7 +515,7 @@ def _incomplete_items(data: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _left_out_in(evaluators: object) -> set[str]:
-    """The labels of evaluators that hold the place of what was left out."""
+    """The labels of placeholders for what an import left out."""
     given = evaluators.items() if isinstance(evaluators, dict) else ()
     return {key for key, options in given if isinstance(options, dict) and options.get("type", key) == "LeftOut"}
 
@@ -538,7 +538,7 @@ _KnownSchemas = dict[str, tuple[Problem, ...]]
 
 
 def _schema_problems(unit: Mapping[str, Any], known: _KnownSchemas) -> Iterator[Problem]:
-    """What is most likely wrong with tools and with the JSON Schemas of answers; equal ones are looked at once."""
+    """Likely mistakes in tools and in JSON Schemas of answers; equal ones are checked once."""
     for place, value in _schemas(unit):
         key = json.dumps([place[0], value])
         if key not in known:
@@ -563,7 +563,7 @@ def _check_schema(check: Callable[[dict[str, Any]], Iterable[Problem]], value: d
 
 
 _KnownEvaluators = dict[tuple[bool, str], tuple[Problem, ...]]
-"""What was found wrong with evaluators, by whether for runevals, and by name and options: many items share them."""
+"""Problems of evaluators, by whether for runevals, and by name and options, because many items share them."""
 
 
 def _evaluator_problems(

@@ -1,1 +1,1 @@
-"""What judges an answer: one small class per evaluator, one registry, one record."""
+"""The evaluators: one small class for each, one registry, one record."""

@@ -35,7 +35,7 @@ _EXAMPLE: dict[str, Any] = {
 
 
 class TrajectoryOptions(RatingOptions):
-    """What TrajectoryMatch takes."""
+    """Options of TrajectoryMatch."""
 
     reference: Text | list[Text] | None = Field(
         None, description="The way it should take, as text or as a list of steps; else the item's variable trajectory."
@@ -43,7 +43,7 @@ class TrajectoryOptions(RatingOptions):
 
 
 class PlanOptions(RatingOptions):
-    """What PlanKept takes."""
+    """Options of PlanKept."""
 
     plan: Text | list[Text] | None = Field(
         None, description="The plan, as text or as a list of steps; else what the agent or its instructions stated."
@@ -51,7 +51,7 @@ class PlanOptions(RatingOptions):
 
 
 class WasteOptions(JudgedOptions):
-    """What StepsWasted takes."""
+    """Options of StepsWasted."""
 
     threshold: float = Field(0, ge=0, description="Passes with at most this many wasted calls.")
 
@@ -224,14 +224,14 @@ _CONVERSATION: dict[str, Any] = {
 
 
 class RoleOptions(ShareOptions):
-    """What RoleAdherence takes."""
+    """Options of RoleAdherence."""
 
     threshold: float = Field(1.0, ge=0, le=1, description="The share of messages from which it passes.")
     role: Text | None = Field(None, description="Who the assistant is; else what the system messages say.")
 
 
 class GoalOptions(JudgedOptions):
-    """What GoalReached takes."""
+    """Options of GoalReached."""
 
     goal: Text | None = Field(
         None, description="What has to be reached; else the expected response, else what the user plainly wanted."
@@ -398,7 +398,7 @@ class ResponseCompleteness(RatedEvaluator):
 
 
 class AllCallsOptions(ShareOptions):
-    """What ToolSelection, ToolInputAccuracy and ToolOutputUse take."""
+    """Options of ToolSelection, ToolInputAccuracy and ToolOutputUse."""
 
     threshold: float = Field(1.0, ge=0, le=1, description="The share of calls from which it passes.")
 

@@ -26,7 +26,7 @@ from tui_evals.transcript import Transcript
 Text = Annotated[str, Field(min_length=1)]
 Result = Literal["pass", "fail", "error", "skipped"]
 Scope = Literal["answer", "group", "thread"]
-"""What is judged at once: an answer, the answers of one item together, or a conversation, at its last turn."""
+"""The input of one judgement: an answer, all answers to one item, or a conversation at its last turn."""
 EMPTY_ANSWER = "the answer is empty"
 
 
@@ -102,7 +102,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The record of one evaluator: `result` is None where nothing says what passes."""
+    """The record of one evaluator: `result` is None if no verdict applies."""
 
     score: float | None = None
     result: Result | None = None
@@ -111,8 +111,7 @@ class Score:
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
     measure: str = ""
-    """What the number is in and which numbers pass; `evaluate` writes it there as the evaluator says it, unless the
-    scale of this very score is declared."""
+    """The unit of the number and which numbers pass; from the evaluator unless this score has its own scale."""
     parts: Mapping[str, Score] = field(default_factory=dict)
     """Several scores by name, each of which counts on its own; this one then neither passes nor fails."""
 
@@ -135,7 +134,7 @@ def measured_score(
 
 
 def error_score(code: str, reason: str, **details: object) -> Score:
-    """A record of what could not be judged; it never counts as a fail or a zero."""
+    """A record of something that could not be judged; it never counts as a fail or a zero."""
     return Score(result="error", reason=reason, details={"code": code, **details})
 
 
@@ -168,7 +167,7 @@ class NoValueToJudge(Exception):
 
 
 class EmptyAnswer(Exception):
-    """Raised inside `score` where there is nothing to ask a judge about; negate does not turn the record."""
+    """Raised inside `score` if there is nothing to ask a judge about; negate does not invert the record."""
 
     def __init__(self, score: Score) -> None:
         super().__init__(score.reason)
@@ -185,14 +184,14 @@ class CannotJudge(Exception):
 
 
 class Misconfigured(CannotJudge):
-    """The evaluator's options, its judge or the item lack what it needs."""
+    """The options, the judge or the item lack something that the evaluator needs."""
 
     def __init__(self, reason: str, **details: object) -> None:
         super().__init__("evaluatorConfigurationError", reason, **details)
 
 
 class Options(BaseModel):
-    """What every evaluator takes."""
+    """Options of every evaluator."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, populate_by_name=True, allow_inf_nan=False, defer_build=True
@@ -253,27 +252,27 @@ class ModelOptions(ValueOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked: chat messages, and the JSON schema of the reply where one is wanted; or texts for vectors."""
+    """A question to a judge: chat messages, and the JSON schema of the reply if there is one; or texts for vectors."""
 
     messages: tuple[Mapping[str, str], ...] = ()
     texts: tuple[str, ...] = ()
-    """Of a target of kind embedding, the texts whose vectors are wanted; the reply has a line for each."""
+    """For a target of kind embedding, the texts to embed; the reply has a line for each."""
     schema: Form | None = None
     judge: str | None = None
     max_tokens: int = 1024
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters to send, which override the configured ones."""
     repeat: int = 0
-    """Which of several replies to the same question is wanted."""
+    """The number of the reply, for several replies to one question."""
     rubric: str = ""
     """The prompt that asks, and its version, as records keep it."""
     likelihoods: bool = False
-    """Whether it is wanted how likely the numbers in the reply were, and others in their place."""
+    """Whether to ask for the probabilities of the numbers in the reply, and of alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consulted:
-    """By which rubrics an evaluator had something judged, and by which models; noted while it scores."""
+    """The rubrics and models that an evaluator used, recorded while it scores."""
 
     rubrics: dict[str, None] = field(default_factory=dict)
     judges: dict[str, None] = field(default_factory=dict)
@@ -281,18 +280,18 @@ class Consulted:
     """The parameters that questions were sent with in addition to the common ones, in words."""
     asked: Counter[str] = field(default_factory=Counter)
     choices: list[Choice] = field(default_factory=list)
-    """What else the last reply might have said, where that was asked for and the judge told it."""
+    """Alternatives to the last reply, if they were asked for and the judge returned them."""
 
     @property
     def details(self) -> dict[str, object]:
-        """What of it a record keeps."""
+        """The details for the record."""
         if not (self.rubrics or self.judges or self.params):
             return {}
         named = {"rubric": self.rubrics, "judge_model": self.judges, "judge_params": self.params}
         return {name: ", ".join(texts) for name, texts in named.items() if texts}
 
     def note(self, question: Question) -> None:
-        """Note by what a question has something judged."""
+        """Record the rubric and parameters of a question."""
         if question.rubric:
             self.rubrics[question.rubric] = None
         if question.params:
@@ -309,7 +308,7 @@ consulted: ContextVar[Consulted | None] = ContextVar("consulted", default=None)
 
 
 def note_choices(choices: Sequence[Choice]) -> None:
-    """Note what else a judge's reply might have said, for the evaluator that waits for it."""
+    """Record alternatives to a judge's reply, for the evaluator that asked for them."""
     if (asked := consulted.get()) is not None:
         asked.choices[:] = choices
 
@@ -322,7 +321,7 @@ EMBEDDER = ",embedding"
 
 
 class Evaluator:
-    """One way of judging. A subclass names itself, describes its options and writes `score`."""
+    """One way to judge. A subclass has a name, options and the method `score`."""
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
@@ -377,7 +376,7 @@ class Evaluator:
 
     @property
     def has_judge(self) -> bool:
-        """Whether there is a judge to ask, for an evaluator that can do without."""
+        """Whether there is a judge, for an evaluator that can work without one."""
         return self._ask is not None
 
     @property
@@ -416,15 +415,15 @@ class Evaluator:
         return None
 
     def provenance(self) -> Mapping[str, str]:
-        """The details of its records that say by which files it judged, as they would be written now.
+        """Details of its records that identify the current files it judges by.
 
-        A record with others was made by other files. The rubric of a question is noted apart from these.
+        Records with other values were made by other files. The rubric of a question is recorded separately.
         """
         return {}
 
     @classmethod
     def declared_measure(cls) -> Measure:
-        """What its scores are in, as its files declare it where it has some."""
+        """The measure of its scores, from its files if those declare one."""
         return cls.measure
 
     @classmethod
@@ -434,15 +433,15 @@ class Evaluator:
 
     @classmethod
     def caution(cls) -> str | None:
-        """What a user should know before this judges on this machine, if there is something."""
+        """A warning about judging on this machine, or None."""
         return None
 
     def obstacle(self) -> str | None:
-        """Why it can judge nothing on this machine, and what mends that; None where it can, as far as one knows."""
+        """Why it cannot judge on this machine, and the fix; None if nothing is known to prevent it."""
         return None
 
     def empty_score(self) -> Score | None:
-        """What an empty answer gets without a judge being asked; None where the judge is asked all the same."""
+        """The score of an empty answer without asking a judge; None to ask the judge anyway."""
         return Score(self.lowest, "fail", getattr(self.options, "threshold", None), None, EMPTY_ANSWER)
 
     def score(self, evidence: Evidence) -> Score | Awaitable[Score]:
@@ -462,7 +461,7 @@ PROVENANCE = ("files", "spec_version", "scale", "version")
 
 
 class JudgingStopped(Exception):
-    """No judge can be asked any more, because the run is ending; `evaluate` lets it pass and makes no record of it."""
+    """No judge can be asked, because the run is ending; `evaluate` does not turn it into a record."""
 
 
 async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
@@ -477,7 +476,7 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
         and (empty := evaluator.empty_score())
     ):
         return empty
-    if not evaluator.has_judge:  # no call is made, so there is nothing to note
+    if not evaluator.has_judge:  # no call is made, so there is nothing to record
         return await _scored(evaluator, evidence)
     asked = Consulted()
     token = consulted.set(asked)
@@ -489,7 +488,7 @@ async def evaluate(evaluator: Evaluator, evidence: Evidence) -> Score:
 
 
 async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
-    """What an evaluator makes of evidence that it has."""
+    """The score of an evaluator for complete evidence."""
     try:
         outcome = evaluator.score(evidence)
         record = await outcome if not isinstance(outcome, Score) and isawaitable(outcome) else outcome
@@ -508,7 +507,7 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
 
 
 def as_recorded(evaluator: Evaluator, record: Score) -> Score:
-    """A score with what it is in, turned round where the options say so."""
+    """A score with its measure, inverted if the options say so."""
     measure = parse_measure(record.measure) if record.measure else evaluator.measure
     if measure.direction or measure.unit:
         record = replace(record, measure=str(measure.negated() if evaluator.options.negate else measure))
@@ -521,7 +520,7 @@ def _is_empty(evidence: Evidence) -> bool:
 
 
 def withheld(evidence: Evidence) -> str:
-    """Why nothing is left of an answer that the provider's filter or the model kept back; else nothing."""
+    """Why the provider's filter or the model withheld an answer; empty otherwise."""
     ending = ending_word(evidence.finish_reason, evidence.diagnostics)
     return ENDINGS[ending] if _is_empty(evidence) and ending in ("content_filter", "refusal") else ""
 

@@ -191,7 +191,7 @@ class MetricOptions(ScaledOptions, JudgedOptions):
 
 _UNUSABLE = (OSError, UnicodeError, PromptyError, TemplateError, WrongParameter, WrongScale)
 _USUAL = Scale(0.0, 100.0)
-"""What a metric scores on that declares nothing."""
+"""The scale of a metric that declares none."""
 
 
 class MetricEvaluator(Evaluator):
@@ -215,7 +215,7 @@ class MetricEvaluator(Evaluator):
         return None
 
     def _declared(self, prompt: Prompty) -> tuple[Scale | None, float | None]:
-        """Its scale, as the options declare it or its front matter does, and from which score it passes."""
+        """Its scale and passing score, from the options or its front matter."""
         declared = prompt.front.get("scale") if self.options.scale is None else self.options.scale
         if declared is None:
             threshold = threshold_on(_USUAL, self.options) if "threshold" in self.options.model_fields_set else None
@@ -252,7 +252,7 @@ class MetricEvaluator(Evaluator):
         try:
             declared = _read_prompty(cls.path).front.get("scale")
             return cls.measure if declared is None else parse_scale(declared).measure
-        except _UNUSABLE:  # which is said where it is to judge
+        except _UNUSABLE:  # reported when it should judge
             return cls.measure
 
     @classmethod
@@ -261,13 +261,13 @@ class MetricEvaluator(Evaluator):
         return parameters_of(_read_prompty(cls.path).front)
 
     def empty_score(self) -> Score | None:
-        """The lowest score, which fails where something passes; None where the judge may find nothing to judge."""
+        """The lowest score, if that fails; None if the judge may skip."""
         if self.options.compat:  # the original asks its judge
             return None
         try:
             prompt = _read_prompty(self.path)
             scale, threshold = self._declared(prompt)
-        except _UNUSABLE:  # which is said where it is asked
+        except _UNUSABLE:  # reported when it is asked
             return None
         if _may_skip(prompt):
             return None
@@ -310,13 +310,13 @@ def _score_as_there(said: str, reply: str, threshold: float | None) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class _Skipped:
-    """What a judge said who found nothing to judge."""
+    """The reason of a judge that found nothing to judge."""
 
     reason: str
 
 
 def _may_skip(prompt: Prompty) -> bool:
-    """Whether a judge may find nothing to judge: only where its prompt says so, lest an answer talks it into that."""
+    """Whether a judge may skip: only if its prompt allows it, so that no answer can talk it into that."""
     return SKIPPED in prompt.body
 
 

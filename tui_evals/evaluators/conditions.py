@@ -134,7 +134,7 @@ _CLOSE = 1e-9  # a share that was computed is as large as the one that was writt
 
 def _members(evaluators: Mapping[str, Any]) -> Iterator[tuple[str, type[Evaluator], dict[str, Any]]]:
     """Each evaluator of a group by its key, and its options; ValueError says which cannot be in one."""
-    from .registry import built_in  # imported when it is wanted: the registry knows this module
+    from .registry import built_in  # imported when needed: the registry imports this module
 
     for key, given in evaluators.items():
         name = given.get("type", key)
@@ -229,7 +229,7 @@ class AtLeast(Evaluator):
 
 
 class LeftOutOptions(Options):
-    """What was left out."""
+    """Options of LeftOut."""
 
     tool: str = Field("promptfoo", min_length=1, description="The tool whose assertion it is.")
     assertion: Mapping[str, Any] = Field(description="The assertion, as that tool writes it.")
@@ -251,7 +251,7 @@ class LeftOut(Evaluator):
     example: ClassVar = {"response": "4", "options": {"assertion": {"type": "pi", "value": "Is it right?"}}}
 
     def score(self, evidence: Evidence) -> Score:
-        """Skip, and say what was left out."""
+        """Skip with the reason why the assertion was left out."""
         kind, why = self.options.assertion.get("type", "an assertion"), self.options.why
         return skipped_score(f"{kind} of {self.options.tool} was left out{f': {why}' if why else ''}")
 

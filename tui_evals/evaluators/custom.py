@@ -175,7 +175,7 @@ class CustomEvaluator(Evaluator):
         """The lowest score on its scale."""
         try:
             scale = self._scale(read_evaluator_files(self.name, self.folder))
-        except CannotJudge:  # which is said where it is to run
+        except CannotJudge:  # reported when it should run
             return None
         if scale is None:
             return super().empty_score()
@@ -194,7 +194,7 @@ class CustomEvaluator(Evaluator):
 
     @classmethod
     def code_problem(cls) -> str | None:
-        """Why the code cannot judge, with its file and line, as far as reading it tells; nothing of it is run."""
+        """Why the code cannot judge, with file and line, found by reading it; it is not run."""
         file = f"{FOLDER}/{cls.name}/{cls.name}.py"
         try:
             source = read_bytes(cls.folder / f"{cls.name}.py")
@@ -219,7 +219,7 @@ class CustomEvaluator(Evaluator):
         """The scale in its files, else that of judges of M365."""
         try:
             scale = _declared_scale(cls.name, read_evaluator_files(cls.name, cls.folder))
-        except (CannotJudge, WrongScale):  # which is said where it is to judge
+        except (CannotJudge, WrongScale):  # reported when it should judge
             scale = None
         scale = RATING if scale is None and cls.judged else scale
         return cls.measure if scale is None else scale.measure
@@ -232,7 +232,7 @@ class CustomEvaluator(Evaluator):
         return parameters_of(parse_prompty(read_text(cls.folder / f"{cls.name}.prompty")).front)
 
     def provenance(self) -> Mapping[str, str]:
-        """A hash of its files, where a judge is paid for what they ask."""
+        """A hash of its files, if it asks a paid judge."""
         return _files_detail(read_evaluator_files(self.name, self.folder)) if self.judged else {}
 
     async def score(self, evidence: Evidence) -> Score:
@@ -276,7 +276,7 @@ class CustomEvaluator(Evaluator):
         return RATING if scale is None and self.judged and not self.options.compat else scale
 
     def _threshold(self, scale: Scale | None, *, function: bool = False) -> float:
-        """The score from which it passes: what a function gives is a share, if nothing says otherwise."""
+        """The passing score; a function returns a share unless something else is declared."""
         if "threshold" in self.options.model_fields_set:
             return float(self.options.threshold)
         if scale is not None:
@@ -346,7 +346,7 @@ class JavaScriptFile(CustomEvaluator):
     Options = FileOptions
 
     def obstacle(self) -> str | None:
-        """Its file is missing, or the engine is not installed."""
+        """The file is missing, or the engine is not installed."""
         return self.code_problem() or engine_obstacle()
 
     @classmethod
@@ -394,14 +394,14 @@ def _declared_scale(name: str, files: Mapping[str, bytes]) -> Scale | None:
             file = f"{FOLDER}/{name}/{name}.prompty"
             declared = parse_prompty(prompty.decode("utf-8", "replace")).front.get("scale")
         return None if declared is None else parse_scale(declared)
-    except PromptyError:  # which is said where it is asked
+    except PromptyError:  # reported when it is asked
         return None
     except ValueError as problem:
         raise WrongScale(f"{file} declares no scale: {problem}") from None
 
 
 def _function_arguments(evidence: Evidence) -> dict[str, Any]:
-    """What a function may ask for by name, as plain data."""
+    """The arguments that a function can have by name, as plain data."""
     asked = {
         "response": evidence.response or "",
         "expected": evidence.expected,

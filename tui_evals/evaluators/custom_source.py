@@ -1,4 +1,4 @@
-"""What reading the source of a custom evaluator tells of it: whether it can be called at all. Nothing of it is run."""
+"""Checks the source of a custom evaluator without running it: whether it can be called at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARGUMENTS = (
     *("latency_ms", "cost", "tokens", "threshold", "options"),
     *("expected_response", "output", "answer", "reference", "input"),
 )
-"""What a function `score` may ask for by name."""
+"""The names of arguments for a function `score`."""
 _MADE_WITH = ("threshold", "options")
 _CALLED_WITH = ("prompt", "response", "expected_response", "context")
 _JUDGE = "model_config"
@@ -110,7 +110,7 @@ def _function_fault(function: _Function, judged: bool) -> Fault | None:
 
 
 def _class_fault(kind: ast.ClassDef, judged: bool) -> Fault | None:
-    """What the class is made or called with and does not take, or asks for and is not given."""
+    """An argument of the class that it is called with but does not take, or needs but does not get."""
     if kind.bases or kind.decorator_list:
         return None
     made_with = (*_MADE_WITH, *([_JUDGE] if judged else ()))

@@ -49,7 +49,7 @@ from tui_evals.text.chats import chat_to_text
 from tui_evals.text.measures import Measure, estimate_tokens
 
 REPLY_TOKENS = 150
-"""What is kept free of a judge's context window, as the original does."""
+"""Tokens kept free in a judge's context window, as in the original."""
 
 
 class GradedOptions(JudgedOptions):
@@ -67,7 +67,7 @@ class GradedOptions(JudgedOptions):
 
 
 _MEANING = re.compile(r"(\w+) ?[-–—:] [^\W\d_][^\n]*")
-"""A word with what it means behind it, as prompts list them: `1 - the answer is right`."""
+"""A choice with its meaning, as prompts list them: `1 - the answer is right`."""
 
 
 def read_word(reply: str, words: Mapping[str, str]) -> str:
@@ -135,7 +135,7 @@ class _Grader(Evaluator):
     """The name of its prompt, ours and that of Arthur Bench."""
 
     def obstacle(self) -> str | None:
-        """Why the prompt of the original cannot be had, where it is wanted."""
+        """Why the prompt of the original is unavailable, if it is needed."""
         try:
             if self.options.compat:
                 original_prompt(self.prompt)
@@ -144,7 +144,7 @@ class _Grader(Evaluator):
         return None
 
     def question(self, texts: Mapping[str, str], original: Mapping[str, str]) -> Question:
-        """What the judge is asked; `original` gives the fields of the original's prompt by those of ours."""
+        """The question to the judge; `original` has the fields of the original's prompt by ours."""
         if self.options.compat:
             return original_question(
                 self.prompt, {original[name]: text for name, text in texts.items()}, self.options.judge
@@ -235,7 +235,7 @@ class SummaryQuality(_Grader):
         )
 
     def _question(self, evidence: Evidence) -> tuple[Question, int]:
-        """What the judge is asked, and how many tokens of the text had to be left out."""
+        """The question to the judge, and how many tokens of the text had to be left out."""
 
         def question_about(text: str) -> Question:
             texts = {"text": text, "reference": evidence.references[0], "candidate": evidence.response or ""}
@@ -387,7 +387,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class BattleAnswer:
-    """One of two answers: the chat up to it, what it says and the tools it calls."""
+    """One of two answers: the chat before it, its text and its tool calls."""
 
     chat: Sequence[Mapping[str, Any]]
     text: str
@@ -420,7 +420,7 @@ def battle_question(
 async def ask_preference(
     ask: Ask, first: BattleAnswer, second: BattleAnswer, expected: Sequence[str] = (), criteria: str = ""
 ) -> Preference:
-    """What a judge prefers, in this order; CannotJudge when it gives no verdict that can be read."""
+    """The judge's preference for this order; CannotJudge without a readable verdict."""
     question = battle_question(first, second, expected, criteria)
     judged = _battle_texts(first, second, expected).values()
     preference, _ = await ask_judge(ask, question, partial(read_preference, judged=judged))
@@ -436,7 +436,7 @@ def read_preference(reply: str, judged: Collection[str] = ()) -> Preference:
 
 
 def judging_fingerprint(criteria: str, identity: Mapping[str, Any]) -> str:
-    """A hash of what decides a verdict besides the answers: the prompt, the criteria and the judge."""
+    """A hash of everything besides the answers that affects a verdict: the prompt, the criteria and the judge."""
     answer, other_answer = (BattleAnswer(({"role": "user", "content": prompt},), "") for prompt in "ab")
     questions = [battle_question(answer, second, (), criteria) for second in (answer, other_answer)]
     parts = [[list(map(dict, question.messages)) for question in questions], _SCHEMA, dict(identity)]
@@ -444,7 +444,7 @@ def judging_fingerprint(criteria: str, identity: Mapping[str, Any]) -> str:
 
 
 def _battle_texts(first: BattleAnswer, second: BattleAnswer, expected: Sequence[str]) -> dict[str, str]:
-    """What is judged, by the names of the prompt; a chat that both answers share is shown once."""
+    """The texts to judge, by the names of the prompt; a chat that both answers share is shown once."""
     shared = [message for message in first.chat if message in second.chat]
     chats = [_chat_without_own_system(answer.chat, shared) for answer in (first, second)]
     evidence = Evidence(alternatives=tuple(expected))
@@ -455,5 +455,5 @@ def _battle_texts(first: BattleAnswer, second: BattleAnswer, expected: Sequence[
 
 
 def _chat_without_own_system(chat: Sequence[Mapping[str, Any]], shared: Sequence[Mapping[str, Any]]) -> str:
-    """The chat without system messages that only one side had: they are how it answered, not what was asked."""
+    """The chat without system messages of only one side: they belong to the answer, not to the question."""
     return chat_to_text([message for message in chat if message.get("role") != "system" or message in shared])

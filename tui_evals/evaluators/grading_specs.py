@@ -162,7 +162,7 @@ def _choice_number(choice: str) -> float:
 def choice_score(
     choice: str, table: Mapping[str, float] | None, invalid: Literal["exclude", "lowest"] = "exclude"
 ) -> float | None:
-    """What a choice scores; `__invalid__` scores nothing, or with `lowest` the smallest score there is."""
+    """The score of a choice; `__invalid__` has none, or with `lowest` the smallest one."""
     if not table:
         return None
     if choice == INVALID:
@@ -173,8 +173,8 @@ def choice_score(
 def expand_args(args: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, tuple[str, object]]]:
     """One grading call for each combination of labelled values: its metric's name, and name -> (label, value).
 
-    The metric is called by its `name=label` pairs, sorted by name and joined with colons; no args make one metric
-    without a name.
+    A metric is named by its `name=label` pairs, sorted and joined with colons; without args there is one unnamed
+    metric.
     """
     calls = math.prod(map(len, args.values()))
     if not 1 <= calls <= MAX_CALLS:
@@ -200,9 +200,9 @@ def answer_instruction(choices: Sequence[str], eval_type: EvalType = "cot_classi
 
 
 def concat_completions(completions: Sequence[str], template: str) -> str:
-    """Several answers as one text: the template filled for each, one after the other, and the whole trimmed.
+    """Several answers as one text: the template filled for each, joined and trimmed.
 
-    Its fields are `{output}`, the answer's place `{i}` (from 1), `{i_abc}` or `{i_ABC}`, and their number `{n}`.
+    Its fields are `{output}`, the number of the answer `{i}` (from 1), `{i_abc}` or `{i_ABC}`, and their count `{n}`.
     """
     pieces = (
         fill_template(

@@ -112,7 +112,7 @@ def _matches_number(said: str, wanted: float, location: str) -> bool:
 
 
 def _plain_number(text: str) -> str:
-    """Without signs of currency, thousands separators and marks of formatting, and without full stops behind words."""
+    """The text without currency signs, thousands separators, formatting marks, and full stops after words."""
     unescaped = re.sub(r"\\([$,£€*_])", r"\1", text)
     return re.sub(r"\.(?=\s|$|\D)", "", re.sub(r"[$,£€*_]", "", unescaped))
 
@@ -183,7 +183,7 @@ class InspectPattern(Evaluator):
     }
 
     def score(self, evidence: Evidence) -> Score:
-        """Extract, and compare what was extracted."""
+        """Extract, and compare the result."""
         options = self.options
         try:
             found = compile_pattern(options.pattern, ignore_case=options.ignore_case).groups(evidence.response or "")

@@ -105,7 +105,7 @@ class TransformedOptions(JudgedOptions):
 
 def _inner(evaluator: Mapping[str, Mapping[str, Any]]) -> tuple[type[Evaluator], dict[str, Any]]:
     """The evaluator that judges, and its options; ValueError says why it cannot."""
-    from .registry import built_in  # imported when it is wanted: the registry knows this module
+    from .registry import built_in  # imported when needed: the registry imports this module
 
     ((key, given),) = evaluator.items()
     name = given.get("type", key)
@@ -152,7 +152,7 @@ class Transformed(Evaluator):
         return engine_obstacle()
 
     async def score(self, evidence: Evidence) -> Score:
-        """The record of the evaluator, about what the code returns."""
+        """The record of the evaluator for what the code returns."""
         options = self.options
         kind, given = _inner(options.evaluator)
         script = Script(transforms=listed(options.transform), parse=options.parse, seconds=options.timeout)

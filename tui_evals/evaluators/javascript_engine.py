@@ -83,7 +83,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What the engine runs: transforms, each given what the one before returned, and then code or a module."""
+    """Code for the engine: transforms, each with the result of the one before, then code or a module."""
 
     transforms: Sequence[str] = ()
     code: str | None = None
@@ -94,18 +94,18 @@ class Script:
 
 
 async def verdict_of(script: Script, *arguments: object) -> tuple[dict[str, Any], str]:
-    """The verdict that code returns about an answer, and what it printed."""
+    """The verdict of code on an answer, and its printed output."""
     return await _run(script, "verdict", arguments)
 
 
 async def text_of(script: Script, *arguments: object) -> tuple[str, str]:
-    """What code makes of an answer, as text, and what it printed."""
+    """The text that code makes of an answer, and its printed output."""
     done, printed = await _run(script, "text", arguments)
     return str(done["text"]), printed
 
 
 def value_of(script: Script, *arguments: object) -> object:
-    """The plain data that code returns, for callers outside a run."""
+    """The plain data that code returns, for use outside a run."""
     job = _job(script, "value", arguments)
     done, _ = _done(_thread.submit(_engine.run, job, script.seconds).result())
     return done["value"]
@@ -131,7 +131,7 @@ def _job(script: Script, wants: str, arguments: Sequence[object]) -> dict[str, o
 
 
 def _done(outcome: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """What the code came to, and what it printed."""
+    """The result of the code, and its printed output."""
     printed = str(outcome.get("printed", ""))
     details = {"printed": printed} if printed else {}
     if why := outcome.get("stopped"):

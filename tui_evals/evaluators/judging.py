@@ -35,7 +35,7 @@ _LISTS = (
     *("chunks", "retrieved_chunks", "retrieved", "retrieved_documents", "retrieved_contexts"),
     *("documents", "contexts", "sources"),
 )
-"""Under which names diagnostics hold what was retrieved."""
+"""Names under which diagnostics may have retrieved texts."""
 _TEXTS = ("text", "content", "page_content", "chunk", "snippet", "extract")
 """Under which names a retrieved object holds its text."""
 
@@ -46,9 +46,8 @@ def object_rows(value: object) -> list[Mapping[str, Any]]:
 
 
 def chunks_of(evidence: Evidence, path: str | None = None, tool: str | None = None) -> tuple[str, ...]:
-    """The chunks, best first: at a JSON path of the diagnostics or from a tool, where one is named, else where they
-    are usually told (the transcript, the hits of retrieval_executions, a list such as `chunks`), else those that the
-    item holds.
+    """The chunks, best first: from a JSON path or a tool if one is given, else from the usual places (the transcript,
+    the hits of retrieval_executions, a list such as `chunks`), else those of the item.
     """
     diagnostics = evidence.diagnostics or {}
     if path is not None:
@@ -83,7 +82,7 @@ def _hits(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _parsed(result: str) -> object:
-    """What a tool gave: a list in JSON, or in an object under a usual name; else one text."""
+    """The result of a tool: a list in JSON, or in an object under a usual name; else one text."""
     try:
         value = strictjson.loads(result)
     except (strictjson.JsonError, RecursionError):
@@ -125,7 +124,7 @@ def shown_parts(evidence: Evidence, names: Collection[str] = EVIDENCE) -> Parts:
 
 
 def request_texts(evidence: Evidence) -> dict[str, str]:
-    """What every judge is shown under its own name: the chat before the request, the request, and the answer."""
+    """The texts for every judge: the chat before the request, the request, and the answer."""
     return {
         "conversation": chat_to_text(evidence.history),
         "request": evidence.prompt,
@@ -134,7 +133,7 @@ def request_texts(evidence: Evidence) -> dict[str, str]:
 
 
 def reference_text(evidence: Evidence) -> str:
-    """The acceptable references as one text, numbered when there are several."""
+    """The acceptable references as one text, numbered if there are several."""
     references = evidence.references
     if len(references) < 2:
         return "".join(references)
@@ -148,7 +147,7 @@ def evidence_for_prompt(evidence: Evidence, given: Collection[str]) -> tuple[Par
 
 
 def call_data(call: ToolCall) -> dict[str, Any]:
-    """A call as plain data, with what came of it where that is known."""
+    """A call as plain data, with its result if that is known."""
     outcome = {} if call.result is None else {"result": call.result, "failed": call.failed}
     return {"name": call.name, "arguments": call.arguments, **outcome}
 
@@ -170,7 +169,7 @@ def _message_piece(number: int, message: Mapping[str, Any]) -> Piece:
 
 
 def step_pieces(evidence: Evidence) -> Iterator[Piece]:
-    """What was said, called and given until the answer, numbered by calls."""
+    """The texts, calls and results before the answer, numbered by calls."""
     steps = steps_of(evidence.transcript)
     if not steps:
         for number, call in enumerate(evidence.tool_calls or (), 1):
@@ -199,7 +198,7 @@ def chunk_pieces(chunks: Sequence[str]) -> tuple[Piece, ...]:
 
 
 def source_of(evidence: Evidence) -> tuple[tuple[Piece, ...], str]:
-    """What an answer can rest on (the item's context, retrieved chunks, what tools gave), and the names of those."""
+    """The sources of an answer (the item's context, retrieved chunks, results of tools), and their names."""
     context = (Piece("source", evidence.context or ""),) if (evidence.context or "").strip() else ()
     chunks = chunk_pieces(chunks_of(evidence))
     results = tuple(piece for piece in step_pieces(evidence) if piece.name.startswith("result_"))
@@ -208,7 +207,7 @@ def source_of(evidence: Evidence) -> tuple[tuple[Piece, ...], str]:
 
 
 def _diagnostics(evidence: Evidence) -> Iterator[Piece]:
-    """What was told, without the extracts that are shown as chunks."""
+    """The diagnostics, without the extracts that are shown as chunks."""
     told = dict(evidence.diagnostics or {})
     executions = told.get("retrieval_executions")
     if isinstance(executions, list | tuple):
@@ -234,7 +233,7 @@ T = TypeVar("T")
 
 
 class UnreadableReply(ValueError):
-    """The judge's reply does not hold a verdict; the message tells the judge what was expected."""
+    """The judge's reply has no valid verdict; the message tells the judge what was expected."""
 
 
 @cache
@@ -306,10 +305,10 @@ def judge_question(
     judge: str | None = None,
     asked_with: JudgeParameters | None = None,
 ) -> Question:
-    """A judge prompt, or the shipped one of a name, with every untrusted text fenced under its own name.
+    """A judge prompt, or the shipped one of that name, with every untrusted text fenced under its own name.
 
-    A part is put where the prompt names it; those it does not name are together where it says `evidence`, each
-    below its heading. It is asked with the parameters of its front matter, unless others are given.
+    A part is inserted where the prompt names it. Unnamed parts are inserted at `evidence`, each below its heading. The
+    parameters are those of its front matter, unless others are given.
     """
     prompty, parts = shipped_prompt(prompt) if isinstance(prompt, str) else prompt, parts or {}
     pieces = {f"{name} {place}": one.text for name, part in parts.items() for place, one in enumerate(part)}
@@ -397,7 +396,7 @@ _STILL_THINKS = re.compile(rf"^[ \t]*{_THINKS}|{_THINKS}[ \t]*$", re.IGNORECASE 
 
 
 def whole_reply(reply: str, finish_reason: str | None, judge: str, question: Question | None = None) -> str:
-    """A reply that came to its end; CannotJudge (`judgeOutputCutOff`) for one that did not, whatever it holds."""
+    """A complete reply; CannotJudge (`judgeOutputCutOff`) if it was cut off, whatever it contains."""
     ending = ending_word(finish_reason)
     if ending not in CUT_OFF:
         return reply
@@ -412,10 +411,10 @@ def whole_reply(reply: str, finish_reason: str | None, judge: str, question: Que
 
 
 def spoken_text(reply: str, question: Question | None = None) -> str:
-    """What a judge said, without what it thought before: the one text that verdicts are read from.
+    """The reply of a judge without its reasoning: the only text that verdicts are read from.
 
-    A reply that is one JSON object is said as a whole. CannotJudge (`judgeOutputCutOff`) when the thinking has no end;
-    UnreadableReply when its end may be a quotation, because the judge was shown one and began no thinking.
+    A reply that is one JSON object is kept whole. CannotJudge (`judgeOutputCutOff`) if the reasoning has no end;
+    UnreadableReply if its end may be a quotation, because the judge was shown one and started no reasoning.
     """
     thoughts = _THOUGHTS.match(reply)
     if (not thoughts and not _STILL_THINKS.search(reply)) or _is_object(reply):
@@ -444,7 +443,7 @@ def _note(question: Question) -> None:
 
 
 async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
-    """What the judge said and its whole reply, for those who read it themselves and ask no second time."""
+    """The reply without reasoning and the whole reply, for evaluators that read it themselves and do not ask again."""
     _note(question)
     reply = await ask(question)
     try:
@@ -456,13 +455,13 @@ async def ask_once(ask: Ask, question: Question) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Noted(Generic[T]):
-    """The result of some work and the context variables it set, for the tasks that wait for it."""
+    """A result with the context variables set meanwhile, for the tasks that wait for it."""
 
     value: T
     variables: Mapping[ContextVar[Any], Any]
 
     def adopt(self) -> T:
-        """The value; what was noted with it, such as that a reply was scripted, holds here too."""
+        """The value; its context variables, such as that a reply was scripted, are set here too."""
         for variable, value in self.variables.items():
             variable.set(value)
         return self.value
@@ -509,7 +508,7 @@ _AROUND = " \t*_#>.`"
 
 
 def reply_text(said: str) -> str:
-    """What a judge said, without a full stop at its end."""
+    """The reply of a judge, without a final period."""
     if len(said) > MAX_REPLY:
         raise UnreadableReply(f"it is longer than {MAX_REPLY:,} characters")
     return said.strip().removesuffix(".")
@@ -612,7 +611,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates)
 
 
 def _json_objects(text: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every JSON object and its text; a brace outside one is refused, for broken JSON may hold a quotation."""
+    """Every JSON object and its text; other braces are refused, because broken JSON may contain a quotation."""
     end = 0
     while (start := text.find("{", end)) != -1 and "}" not in text[end:start]:
         try:

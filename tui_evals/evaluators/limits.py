@@ -25,7 +25,7 @@ from .values import response_texts
 
 
 class LimitOptions(Options):
-    """Options of what compares a number with a limit."""
+    """Options of evaluators that compare a number with an upper limit."""
 
     threshold: float | None = Field(
         None,
@@ -94,7 +94,7 @@ class TimeToFirstToken(Evaluator):
 
 
 class PaceOptions(Options):
-    """Options of what compares a number with the least that is wanted."""
+    """Options of evaluators that compare a number with a lower limit."""
 
     threshold: float | None = Field(
         None,

@@ -37,7 +37,7 @@ _FENCE = re.compile(r"```[ \t]*(?:sql|SQL)?[ \t]*\r?\n?(.*?)```", re.DOTALL)
 
 
 class _WithinOptions(Options):
-    """Options of what may be only a part of the answer."""
+    """Options of evaluators that accept a part of the answer."""
 
     anywhere: bool = Field(False, description="Whether a part of the answer is enough; else the whole answer must be.")
 
@@ -62,7 +62,7 @@ class _Element:
     text: list[str] = field(default_factory=list)
 
     def value(self) -> Any:
-        """Its text alone, or its attributes, children and text by name; several of a name are a list."""
+        """Its text alone, or its attributes, children and text by name; several of one name are a list."""
         text = "".join(self.text).strip()
         if not self.attributes and not self.children:
             return text
@@ -111,14 +111,14 @@ _ATTRIBUTE = re.compile(r"([^\W\d][\w.:-]*)\s*(?:=\s*(?:\"([^\"]*)\"|'([^']*)'))
 
 
 def _tags(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Tags, comments, raw texts and declarations, each with where it ends; what has no end is text."""
+    """Tags, comments, raw texts and declarations, each with its end; one without an end is text."""
     missing: set[str] = set()
     at = 0
     while tag := _TAG.search(text, at):
         at = tag.end()
         if tag["begin"] is not None:
             for end in dict.fromkeys((_ENDS.get(tag["begin"], ">"), ">")):
-                # What is not found once is not looked for again, or many beginnings would take forever.
+                # A missing end is not searched again, because many beginnings would take too long.
                 place = -1 if end in missing else text.find(end, at)
                 if place >= 0:
                     at = place + len(end)
@@ -160,7 +160,7 @@ def _trees_within(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _keep(stack: list[_Element], done: _Element, name: str, value: Any) -> None:
-    """Take in an element that was closed: into its parent, or as one that is whole."""
+    """Store a closed element in its parent, or as a complete one."""
     (stack[-1] if len(stack) > 1 else done).children.setdefault(name, []).append(value)
 
 
@@ -235,7 +235,7 @@ _SIGNS = (
     (re.compile(r"\s[a-zA-Z-]+=\s*(?:\"[^\"']*|'[^\"']*)[\"']"), 1),
     (re.compile(rf"<(?:{_COMMON})\b", re.IGNORECASE), 2),
 )
-"""What speaks for HTML in a text, and how much; two points are enough."""
+"""Signs of HTML in a text with their points; two points are enough."""
 
 
 _ENDINGS = (("<", ">"), ("<!--", "-->"), ("<![", "]]>"))
@@ -327,7 +327,7 @@ DIALECTS = {
     "BigQuery": "bigquery", "Hive": "hive", "Redshift": "redshift", "Snowflake": "snowflake", "Athena": "athena",
     "TransactSQL": "tsql", "Trino": "trino",
 }  # fmt: skip
-"""The databases whose SQL is read, and what the library calls them."""
+"""The supported SQL databases, with the library's names."""
 
 
 _STATEMENTS = (

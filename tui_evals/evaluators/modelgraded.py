@@ -70,7 +70,7 @@ def shown_as_there(value: object) -> str:
 def fields_as_there(
     spec: Spec, inputs: Mapping[str, str], answers: Mapping[str, Sequence[str]], variables: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The fields of a grading prompt: braces of what was asked are doubled, and several answers are joined."""
+    """The fields of a grading prompt: braces of the input are doubled, and several answers are joined."""
     completions = {name: _joined(spec, name, texts) for name, texts in answers.items()}
     fields = {**inputs, **completions, **{name: shown_as_there(value) for name, value in variables.items()}}
     for name in spec.input_outputs:
@@ -96,7 +96,7 @@ def question_as_there(
 
 @cache
 def instructions() -> Mapping[str, str]:
-    """What is appended to a grading prompt, by the form of the reply."""
+    """The instructions after a grading prompt, by the form of the reply."""
     text = (files(__package__) / "oaieval_instructions.yaml").read_text(encoding="utf-8")
     return {name: str(words) for name, words in load_mapping(text)[0].items()}
 
@@ -139,7 +139,7 @@ _OVERRIDES = ("prompt", "choice_strings", "choice_scores", "match_fn", "input_ou
 
 
 class ModelGradedOptions(ScaledOptions, JudgedOptions):
-    """What ModelGraded takes: a spec, parts that replace the spec's, or the parts alone."""
+    """Options of ModelGraded: a spec, parts that replace the spec's, or only the parts."""
 
     spec: str | None = Field(
         None,
@@ -240,7 +240,7 @@ def _evidence_pieces(evidence: Evidence, fields: Sequence[str]) -> dict[str, Seq
 
 
 def answers_at_once(options: ModelGradedOptions, spec: Spec) -> int | Literal["from_models"]:
-    """How many answers fill one field; all of the group's where the prompt speaks of their number."""
+    """How many answers fill one field; all of the group if the prompt uses their number."""
     return options.multicomp_n or ("from_models" if "n" in spec.fields else 1)
 
 
@@ -474,7 +474,7 @@ class ModelGraded(Evaluator):
         }
 
     def _expected(self, metric: str, evidence: Evidence) -> str | None:
-        """The choice a person made, which metaeval compares with."""
+        """The choice of a person, which metaeval compares with."""
         if not self.options.metaeval:
             return None
         if metric not in evidence.variables:
@@ -482,7 +482,7 @@ class ModelGraded(Evaluator):
         return as_text(evidence.variables[metric])
 
     def _metric(self, said: str, reply: str, choices: Sequence[str], expected: str | None) -> _MetricResult:
-        """The choice in what the judge said, its score and whether it passes."""
+        """The choice in the judge's reply, its score and whether it passes."""
         options = self.options
         if not options.compat and self.spec.choice_strings == "from_n":  # so that 12 is not read as 1
             choices = sorted(choices, key=len, reverse=True)
@@ -530,7 +530,7 @@ class ModelGraded(Evaluator):
 
 
 def _reason(metrics: Mapping[str, _MetricResult], choices: Sequence[str]) -> str:
-    """One sentence about what the judge chose."""
+    """A sentence about the judge's choice."""
     if len(metrics) > 1:
         chosen = ", ".join(f"{metric.choice} for {name}" for name, metric in metrics.items())
         return f"the judge chose {chosen}"[:_MAX_REASON]

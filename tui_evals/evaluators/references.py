@@ -255,7 +255,7 @@ _MAX_LISTED = 100
 
 
 class CaseOptions(ValueOptions):
-    """Options of what ignores case unless told."""
+    """Options of evaluators that ignore case by default."""
 
     case_sensitive: bool = Field(
         False,

@@ -124,7 +124,7 @@ class _Kinds(Mapping[str, "type[Evaluator]"]):
 @cache
 def family(name: str) -> Mapping[str, type[Evaluator]]:
     """The evaluators of a module of this package, by name and alias."""
-    from .base import Evaluator  # imported when it is wanted: a project is shown before its evaluators are found
+    from .base import Evaluator  # imported when needed: a project is shown before its evaluators are found
 
     module = importlib.import_module(f".{name}", __package__)
     kinds = [
@@ -158,14 +158,14 @@ class _Options(Mapping[str, "type[BaseModel]"]):
 
 
 def _library_metric(name: str, root: Path) -> type[Evaluator]:
-    from .libraries.metric import library_metric  # imported when it is wanted, which is seldom
+    from .libraries.metric import library_metric  # imported when needed, which is seldom
 
     return library_metric(name, root)
 
 
 @cache
 def built_in() -> Mapping[str, type[Evaluator]]:
-    """The evaluators that come with tui_evals, by name and alias; each family is imported when it is asked for."""
+    """The evaluators of tui_evals, by name and alias; each family is imported on first use."""
     return _Kinds({})
 
 

@@ -1,4 +1,4 @@
-"""Retrieval: what was searched for and found, and whether the answer rests on it."""
+"""Retrieval: queries and results, and whether the answer is supported by them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SUCCESS = ("success", "succeeded", "ok", "completed")
 
 
 class RetrievalQueryOptions(Options):
-    """What RetrievalQuery takes."""
+    """Options of RetrievalQuery."""
 
     capability: Text = Field(description="Only executions of this retrieval capability count.")
     selector: Text = Field(description="Text that marks the queries to look at, in any case.")
@@ -41,7 +41,7 @@ class RetrievalQueryOptions(Options):
 
 
 class ExpectedItem(BaseModel):
-    """One thing the hits must say."""
+    """One expected content of the hits."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
@@ -49,7 +49,7 @@ class ExpectedItem(BaseModel):
 
 
 class RetrievalResultOptions(JudgedOptions):
-    """What RetrievalResult takes."""
+    """Options of RetrievalResult."""
 
     capability: Text = Field(description="Only executions of this retrieval capability count.")
     max_rank: int = Field(10, ge=1, description="The last rank whose hits count.")
@@ -87,7 +87,7 @@ def _executions(evidence: Evidence, capability: str, code: str) -> list[Mapping[
 
 
 def _all_failed(executions: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether no execution succeeded; one that says nothing about it counts as a success."""
+    """Whether no execution succeeded; one without a status counts as a success."""
     statuses = [row.get("status") for row in executions]
     return not any(status is None or str(status).strip().casefold() in _SUCCESS for status in statuses)
 
@@ -201,7 +201,7 @@ ENTAILMENT_SCHEMA: Mapping[str, Any] = {
 
 
 def read_entailment(reply: str, judged: Collection[str] = ()) -> tuple[bool, int | None, str]:
-    """Whether a judge calls a claim supported, by which hit, and why."""
+    """Whether a judge calls a claim supported, the number of the hit, and the reason."""
     form = '{"reason": "...", "supported": true or false, "hit": number or null}'
     verdict = required_verdict(reply, "supported", lambda value: isinstance(value, bool), judged, form)
     hit, reason = verdict.get("hit"), verdict.get("reason")
@@ -269,7 +269,7 @@ class RetrievalResult(Evaluator):
 def _result_score(
     options: RetrievalResultOptions, findings: Sequence[Finding], hits: Sequence[Hit], mode: str, failed: bool
 ) -> Score:
-    """The share of expected items that was found; it passes only when there are hits enough as well."""
+    """The share of expected items that were found; it passes only if there are also enough hits."""
     too_few = len(hits) < (options.min_expected_count or 0)
     matched = [finding.entry for finding in findings if finding.supported]
     missing = [finding.entry for finding in findings if not finding.supported]

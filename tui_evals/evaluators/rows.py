@@ -168,7 +168,7 @@ class RowScorer:
 
 
 def options_problem(problem: ValidationError) -> str:
-    """What is wrong with options, each fault with its field."""
+    """The errors in options, each with its field."""
     faults = []
     for fault in problem.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in fault["loc"])
@@ -238,11 +238,11 @@ SAMPLE: Mapping[str, Any] = {
         ],
     },
 }
-"""The words of evidence of the item; what else an evaluator needs comes from its example."""
+"""The evidence of the sample item; an evaluator's other needs come from its example."""
 
 
 async def sample_questions(kind: type[Evaluator]) -> tuple[Question, ...]:
-    """What a judge is asked about the sample item, with the options of the evaluator's example; empty for nothing."""
+    """The questions to a judge about the sample item, with the options of the evaluator's example; empty if none."""
     example: dict[str, Any] = dict(kind.example)
     options: dict[str, Any] = dict(example.pop("options", {}))
     if kind.may_ask and "mode" in kind.Options.model_fields:

@@ -55,7 +55,7 @@ from .verdicts import (
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NAMED = re.compile(r'"score"\s*:\s*"?(\d+(?:\.\d+)?)')
 _ABOVE_ZERO = 0.01
-"""What a logarithm of a probability may come to by rounding."""
+"""The largest value of a log probability after rounding."""
 _LEVEL = re.compile(r"[^\w.-]*([1-5])(?![\d.])\W*")
 """A piece that is a level, with anything around it, such as a blank or a quotation mark."""
 
@@ -69,9 +69,9 @@ class ExpectedScore:
 
 
 def expected_score(reply: str, verdict: str, written: float, choices: Sequence[Choice]) -> ExpectedScore | None:
-    """What a reply was expected to give instead of the score that is written in its verdict; None if unknown.
+    """The expected value of the score instead of the one written in the reply's verdict; None if unknown.
 
-    Only the levels from 1 to 5 count, and together they count as certain.
+    Only the levels from 1 to 5 count, and their probabilities are normalized.
     """
     place = _place_of(reply, verdict, written)
     choice = next((one for one in choices if one.start <= place < one.start + len(one.text)), None)
@@ -117,7 +117,7 @@ def rating_schema(labels: Sequence[str] = ()) -> Mapping[str, Any]:
 
 
 RUBRICS = ("strict", "m365")
-"""What the levels of Relevance, Coherence and Groundedness mean: as we have them, or as Microsoft's evaluators do."""
+"""The meanings of the levels of Relevance, Coherence and Groundedness: ours, or those of Microsoft's evaluators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class RatingOptions(JudgedOptions):
 
 
 class _LevelsOptions(JudgedOptions):
-    """Which levels, for evaluators whose levels another tool has under the same name."""
+    """The choice of levels, for evaluators whose levels another tool has under the same name."""
 
     rubric: Literal["strict", "m365"] | None = Field(
         None,
@@ -202,7 +202,7 @@ class LevelledOptions(RatingOptions, _LevelsOptions):
 
 
 class RubricOptions(ScaledOptions, RatingOptions):
-    """What Rubric takes."""
+    """Options of Rubric."""
 
     criteria: str = Field(
         min_length=1, pattern=r"\S", description="What a good answer must do, in free text; the judge follows it."

@@ -1,4 +1,4 @@
-"""What an answer should not do or give away: insults, harm, refusals, personal data and secrets."""
+"""Checks what an answer should not do or contain: insults, harm, refusals, personal data and secrets."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class RefusalExample(BaseModel):
 
 
 class RefusalOptions(JudgedOptions):
-    """What Refusal takes."""
+    """Options of Refusal."""
 
     wanted: Literal["refused", "complied"] = Field(
         "refused", description="What passes: refused for what must not be done, complied for what must not be declined."
@@ -99,7 +99,7 @@ class HarmOptions(RatingOptions):
 
 
 class SafetyOptions(HarmOptions):
-    """What Safety takes."""
+    """Options of Safety."""
 
     categories: list[Category] = Field(
         default_factory=lambda: list(_CATEGORIES),
@@ -364,7 +364,7 @@ def _leak_score(evidence: Evidence, json_path: str | None, allow: list[str], pat
 
 
 class LeakOptions(ValueOptions):
-    """Options of what looks for what should not be there."""
+    """Options of evaluators that search for unwanted content."""
 
     allow: list[str] = Field(
         default_factory=list, description="Texts that are allowed, such as the address of your own support."

@@ -59,7 +59,7 @@ def landlock_works() -> bool:
 
 
 def readable_paths() -> tuple[str, ...]:
-    """What an interpreter needs to read, outermost first."""
+    """The paths that an interpreter needs to read, outermost first."""
     interpreter = Path(python_command()[0]).resolve().parent
     prefixes = (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix, str(interpreter))
     package = str(Path(__file__).with_name("child"))
@@ -67,7 +67,7 @@ def readable_paths() -> tuple[str, ...]:
 
 
 def launcher(folder: Path, *, approved: bool) -> Sequence[str]:
-    """What to put before the command that runs in this folder; code the user approved keeps files and network."""
+    """The prefix of a command that runs in this folder; code that the user approved keeps files and network."""
     program = _installed_bubblewrap() if isolation_kind() == "bubblewrap" else None
     return _bubblewrap(program, folder, approved=approved) if program else ()
 
@@ -80,7 +80,7 @@ def hide_this_process() -> None:
 
 
 def _installed_bubblewrap() -> str | None:
-    """Where bubblewrap is, unless that is the working folder."""
+    """The path of bubblewrap, unless it is a relative one."""
     program = shutil.which("bwrap") if sys.platform == "linux" else None
     return program if program is not None and os.path.isabs(program) else None
 
@@ -143,7 +143,7 @@ class Limits:
 
 
 class CodeStopped(Exception):
-    """The code gave no result; the message says why, `printed` is the end of what it printed."""
+    """The code returned no result; the message says why, `printed` is the end of its output."""
 
     printed = ""
 
@@ -151,7 +151,7 @@ class CodeStopped(Exception):
 async def run_job(
     job: Mapping[str, object], files: Mapping[str, bytes], limits: Limits, answer: AnswerQuestion | None = None
 ) -> tuple[dict[str, Any], str]:
-    """The result of a job run next to these files, and the end of what it printed; `answer` serves its questions."""
+    """The result of a job that runs next to these files, and the end of its output; `answer` serves its questions."""
     hide_this_process()
     with tempfile.TemporaryDirectory(prefix="tui-evals-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
@@ -207,7 +207,7 @@ async def _stop_when_full(folder: Path, process: asyncio.subprocess.Process) -> 
 
 
 def _bytes_in(folder: Path) -> int:
-    """What all files of a folder take, at least a block each."""
+    """The size of all files in a folder, at least one block each."""
     total = 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -291,7 +291,7 @@ async def _start_child(
 
 
 async def _kill_child(process: asyncio.subprocess.Process) -> None:
-    """Kill the child and whatever it started that stayed in its group."""
+    """Kill the child and all processes in its group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
@@ -301,7 +301,7 @@ _cpu_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = We
 
 
 def _cpu_gate() -> asyncio.Semaphore:
-    """As many children compute at once as there are processors, so that a full machine is not mistaken for a hang."""
+    """As many children compute at once as there are processors, so that a busy machine does not look like a hang."""
     return _cpu_gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(max(os.cpu_count() or 1, 2)))
 
 
@@ -313,7 +313,7 @@ def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _printed_end(printed: IO[bytes], folder: Path) -> str:
-    """The end of what was printed, without the name of the folder, which is another one every time."""
+    """The end of the output, without the name of the folder, which always differs."""
     size = printed.seek(0, os.SEEK_END)
     printed.seek(max(size - 2 * MAX_PRINTED, 0))
     return printed.read().decode("utf-8", "replace").replace(f"{folder}/", "")[-MAX_PRINTED:]
@@ -321,7 +321,7 @@ def _printed_end(printed: IO[bytes], folder: Path) -> str:
 
 def _exit_text(code: int | None) -> str:
     if code is not None and code > 128 and isolation_kind() == "bubblewrap":
-        code = 128 - code  # which tells the signal of what it ran like a shell
+        code = 128 - code  # bubblewrap reports the signal of its program like a shell
     if code is None or code >= 0:
         return f"exit code {code}"
     try:

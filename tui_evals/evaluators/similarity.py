@@ -88,11 +88,11 @@ def load_scorer(model: str, num_layers: int | None) -> Any:
     logging.disable_progress_bar()
     try:
         scorer = library.BERTScorer(model_type=model, num_layers=layer)
-    except Exception as error:  # a loader of models raises whatever it met
+    except Exception as error:  # a loader of models can raise anything
         cause = " ".join(str(error).split())[:300]
         return f"the model {model} could not be loaded; is it a folder, or a name on the hub? {cause}"
     positions = getattr(scorer._model.config, "max_position_embeddings", 0)
-    # Without this a tokenizer that states no limit overflows, and a long answer would take memory by its square.
+    # Without this, a tokenizer without a limit overflows, and a long answer takes memory by its square.
     scorer._tokenizer.model_max_length = min(scorer._tokenizer.model_max_length, positions if positions > 0 else 512)
     return scorer
 

@@ -130,7 +130,7 @@ _OWN_KEYWORDS: Mapping[str, Keyword] = {
 
 
 def _metered_keyword(name: str, keyword: Keyword) -> Keyword:
-    """The keyword, paying for itself, for the parts it walks over and for the messages it writes."""
+    """The keyword with a meter for the parts it visits and the messages it writes."""
     price, walks = (5 if name in _REFERENCE_KEYWORDS else 1), name in _WALKING_KEYWORDS
 
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -211,7 +211,7 @@ class SchemaValidator:
     """A schema that passed `check`, ready to be compared with answers."""
 
     def __init__(self, schema: Schema) -> None:
-        # a `$schema` met on the way would swap in the library's own validator, patterns and all
+        # a nested `$schema` would replace our validator by the library's own, with its patterns
         plain = {name: part for name, part in schema.items() if name != "$schema"}
         self._validator = _safe_validator(_schema_dialect(schema))(plain, registry=Registry())
 
@@ -392,7 +392,7 @@ MAX_SEARCHED = 2_000_000
 """Characters that are read in vain, in all, in search of JSON within a text."""
 _OPENING = re.compile(r"[{\[]")
 _UNREADABLE = 1_000
-"""What an attempt counts as that says nothing of how far it came."""
+"""The distance of an attempt that does not say how far it got."""
 
 
 def embedded_json(text: str) -> Iterator[object]:

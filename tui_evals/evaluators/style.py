@@ -37,7 +37,7 @@ MAX_LOOKED_UP = 150_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the formula needs to know of a text."""
+    """The counts in a text that the formula needs."""
 
     words: int
     sentences: int
@@ -65,7 +65,7 @@ def flesch_reading_ease(text: str) -> float:
 
 
 def measure_reading(text: str) -> Reading:
-    """The words, sentences and syllables of a text; one or two words before a full stop are no sentence."""
+    """The words, sentences and syllables of a text; one or two words before a period are not a sentence."""
     shape = _shape(text)
     sentences = len(re.findall(r"w w w[^.]*", shape))
     return Reading(_count_words(shape), max(1, sentences), syllable_count(text))
@@ -121,7 +121,7 @@ class _CharacterKinds(dict[int, str | None]):
 
 
 def _shape(text: str) -> str:
-    """The text as `w` for a word, a blank and `.` for the end of a sentence, each run of one kind as one of it."""
+    """The text with `w` for a word, a blank, and `.` for the end of a sentence; repeated ones are merged."""
     shape = map_characters(text, _character_kind)
     for run in ("ww", "  "):
         while run in shape:
@@ -293,7 +293,7 @@ _NO_TAGGER = (
 
 @cache
 def _load_tagger() -> Callable[[str], list[str]]:
-    """What gives the tags of the words of a text; Misconfigured where nltk or its data are missing."""
+    """A tagger for words; raises Misconfigured without nltk or its data."""
     try:
         nltk: Any = import_module("nltk")
         nltk.pos_tag(nltk.word_tokenize("One."))
@@ -313,7 +313,7 @@ def specificity_score(clarity: float, rarity: float, naming: float) -> float:
 
 
 def _specific_kind(char: str) -> str | None:
-    """`A` for upper case, `1` for digits, `a` for what else is in words, a blank, or `.` for the end of a sentence."""
+    """`A` for upper case, `1` for digits, `a` for other word characters, a blank, or `.` for the end of a sentence."""
     if char.isspace():
         return " "
     if is_word_character(char):
@@ -399,7 +399,7 @@ Code = Annotated[str, Field(pattern="^[a-z]{2,3}$")]
 
 @cache
 def load_identifier() -> Any:
-    """What tells languages, or None where the library is not installed."""
+    """The language identifier, or None if the library is not installed."""
     try:
         library = import_module("py3langid.langid")
     except ImportError:

@@ -39,7 +39,7 @@ def _case_folding(options: TextOptions) -> Fold:
 
 
 class ValueTextOptions(TextOptions):
-    """Options of what compares with one value."""
+    """Options of evaluators that compare with one value."""
 
     value: str | None = Field(
         None,
@@ -54,7 +54,7 @@ class ValueTextOptions(TextOptions):
 
 
 class ValuesTextOptions(TextOptions):
-    """Options of what compares with several values."""
+    """Options of evaluators that compare with several values."""
 
     values: list[str] | None = Field(
         None,
@@ -84,7 +84,7 @@ class EqualsOptions(ValueTextOptions):
 
     @property
     def fold(self) -> Fold:
-        """What both sides go through before they are compared."""
+        """The normalization of both sides before the comparison."""
         if self.compat:
             return str if self.case_sensitive is False else str.lower
         return str.casefold if self.ignore_case or self.case_sensitive is False else str
@@ -292,7 +292,7 @@ class Levenshtein(Evaluator):
 
     def score(self, evidence: Evidence) -> Score:
         """The similarity to the nearest reference."""
-        from rapidfuzz.distance import Levenshtein as Distance  # imported when it is wanted: a run may not need it
+        from rapidfuzz.distance import Levenshtein as Distance  # imported when needed: a run may not need it
 
         fold = str.casefold if self.options.ignore_case else str
         nearest: tuple[float, int, str] | None = None
@@ -385,7 +385,7 @@ READ_CHARS = 100_000
 
 @cache
 def load_bleu() -> Any:
-    """What computes BLEU, or None where the library is not installed."""
+    """The BLEU implementation, or None if the library is not installed."""
     try:
         return import_module("sacrebleu.metrics.bleu").BLEU(effective_order=True)
     except ImportError:

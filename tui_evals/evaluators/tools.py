@@ -54,13 +54,13 @@ class ExpectedCall(BaseModel):
 
 
 class ToolCallExecutionOptions(Options):
-    """What ToolCallExecution takes."""
+    """Options of ToolCallExecution."""
 
     calls: list[ExpectedCall] = Field(min_length=1, description="The calls that are expected.")
 
 
 class ToolCallSelectionOptions(ToolCallExecutionOptions):
-    """What ToolCallSelection takes."""
+    """Options of ToolCallSelection."""
 
     allow_additional_calls: bool = Field(True, description="Whether other functions may be chosen as well.")
 
@@ -70,7 +70,7 @@ def _indeterminate(reason: str) -> CannotJudge:
 
 
 def _call_rows(evidence: Evidence, key: str) -> list[Mapping[str, Any]] | None:
-    """One list of the tool-call evidence, None where it is not known; a malformed row counts as an empty one."""
+    """One list of the tool-call evidence, None if it is unknown; a malformed row counts as empty."""
     calls = (evidence.diagnostics or {}).get("tool_calls")
     if not isinstance(calls, Mapping):
         raise _indeterminate("the answer came without diagnostics.tool_calls")
@@ -201,7 +201,7 @@ def _response_status(row: Mapping[str, Any]) -> int | None:
 
 
 class ToolCalledOptions(Options):
-    """What ToolCalled takes."""
+    """Options of ToolCalled."""
 
     tool_name: Text = Field(
         validation_alias=AliasChoices("tool_name", "toolName", "tool"),
@@ -218,7 +218,7 @@ IGNORE: Any = Field(default_factory=list, description="Arguments that are not co
 
 
 class ToolCalledWithOptions(ToolCalledOptions):
-    """What ToolCalledWith takes."""
+    """Options of ToolCalledWith."""
 
     arg_key_name: Text | None = Field(
         None, validation_alias="argKeyName", description="The name of an argument the call must have."
@@ -310,7 +310,7 @@ class ToolCalledWith(Evaluator):
 
 
 class ValidToolCallsOptions(Options):
-    """What ValidToolCalls takes."""
+    """Options of ValidToolCalls."""
 
     tools: list[dict[str, Any]] | None = Field(
         None, description="The tools with their schemas, as a chat request names them, instead of those of the item."
@@ -393,7 +393,7 @@ class ValidToolCalls(Evaluator):
         return verdict_score(True, counted, **details)
 
     def _fault(self, call: ToolCall, offered: Mapping[str | None, dict[str, Any] | None]) -> str | None:
-        """What is wrong with a call."""
+        """The error of a call, or None."""
         if call.name not in offered:
             known = quoted_list([name for name in offered if name is not None])
             return f"{quoted(call.name)} is no tool that was offered; those are {known}"

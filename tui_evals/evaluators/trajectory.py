@@ -60,7 +60,7 @@ ExpectedStep = Annotated[ToolStep, BeforeValidator(_named)]
 
 
 class NoToolsOptions(Options):
-    """What NoTools takes."""
+    """Options of NoTools."""
 
     tools: list[Name] | None = Field(
         None, min_length=1, description="The tools that must not be called; without it none may be."
@@ -68,13 +68,13 @@ class NoToolsOptions(Options):
 
 
 class ToolOrderOptions(Options):
-    """What ToolOrder takes."""
+    """Options of ToolOrder."""
 
     tools: list[Name] = Field(min_length=1, description="The tools, in the order in which they must be called.")
 
 
 class ToolTrajectoryOptions(Options):
-    """What ToolTrajectory takes."""
+    """Options of ToolTrajectory."""
 
     calls: list[ExpectedStep] = Field(
         min_length=1, description="The expected calls: names of tools, or objects with tool and arguments."
@@ -87,7 +87,7 @@ class ToolTrajectoryOptions(Options):
 
 
 class StepsOptions(Options):
-    """What Steps takes."""
+    """Options of Steps."""
 
     most: int | None = Field(None, ge=1, description="Passes with at most this many steps.")
     least: int | None = Field(None, ge=1, description="Passes with at least this many steps.")
@@ -104,7 +104,7 @@ def _called(evidence: Evidence) -> list[str]:
 
 
 def _way(names: Sequence[str]) -> str:
-    """The calls in their order, for a reason."""
+    """The called tools in order, for a reason."""
     more = f" → … {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return " → ".join(quoted(name)[1:-1] for name in names[:_SHOWN]) + more if names else "nothing"
 
@@ -202,8 +202,7 @@ def _in_order(steps: Sequence[ToolStep], evidence: Evidence) -> Score:
 
 
 def _any_order(steps: Sequence[ToolStep], calls: Sequence[ToolCall], called: Sequence[str]) -> Score:
-    """Each expected call needs a call of its own: found as a matching, for a loose step may not take what only a
-    stricter one fits."""
+    """Match each expected call with its own call, so that a loose step does not take the only match of a strict one."""
     owners: dict[int, int] = {}
     for number in range(len(steps)):
         if not _place(number, steps, calls, owners, set()):
@@ -277,7 +276,7 @@ class Steps(Evaluator):
 
 
 class UserGoalOptions(Options):
-    """What UserGoal takes."""
+    """Options of UserGoal."""
 
     most_turns: int | None = Field(None, ge=1, description="Passes only within this many turns. Default: any number.")
 
@@ -318,7 +317,7 @@ _LEAST = 3
 
 
 class CallCountOptions(Options):
-    """What ToolCallCount takes."""
+    """Options of ToolCallCount."""
 
     tool: Name | None = Field(None, description="The tool whose calls are counted; without it those of all tools.")
     most: int | None = Field(None, ge=0, description="Passes with at most this many calls.")
@@ -363,7 +362,7 @@ class ToolCallCount(Evaluator):
 
 
 class ToolsF1Options(Options):
-    """What ToolsF1 takes."""
+    """Options of ToolsF1."""
 
     tools: list[Name] = Field(min_length=1, description="The tools that should be called, in any order.")
     threshold: float | None = Field(
@@ -399,7 +398,7 @@ class ToolsF1(Evaluator):
 
 
 class ResultsUsedOptions(Options):
-    """What ResultsUsed takes."""
+    """Options of ResultsUsed."""
 
     tool: Name | None = Field(
         None, description="The tool whose results have to be used; without it those of all tools."
@@ -466,7 +465,7 @@ def _values(result: str) -> Iterator[str]:
 
 
 class StepLimitOptions(Options):
-    """What StepTime and StepCost take."""
+    """Options of StepTime and StepCost."""
 
     threshold: float | None = Field(None, ge=0, description="The most that a step may take; any if absent.")
 
@@ -487,7 +486,7 @@ class _StepLimit(Evaluator):
     Options = StepLimitOptions
 
     def value_of(self, took: Took) -> float | None:
-        """What is compared; None where it is not known."""
+        """The number to compare; None if it is unknown."""
         raise NotImplementedError
 
     def score(self, evidence: Evidence) -> Score:
@@ -539,7 +538,7 @@ class StepCost(_StepLimit):
 
 
 class RetrievalOptions(Options):
-    """What RetrievalPrecision and RetrievalRecall take."""
+    """Options of RetrievalPrecision and RetrievalRecall."""
 
     relevant: list[Name] | None = Field(
         None,
@@ -552,7 +551,7 @@ class RetrievalOptions(Options):
 
 
 class _Retrieved(Evaluator):
-    """Compares what was retrieved with the documents that belong to the question."""
+    """Compares retrieved documents with the relevant ones."""
 
     family = "retrieval"
     needs = ("response",)

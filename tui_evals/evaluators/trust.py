@@ -1,4 +1,4 @@
-"""Which code the user has agreed to run, remembered by place and content: whatever changes is asked about again."""
+"""The code that the user approved, by path and content; changed code needs a new approval."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TrustError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TrustedCode:
-    """One entry of the list; `unchanged` is whether the code there is still the code that was trusted."""
+    """One entry of the list; `unchanged` tells whether the current code is the approved one."""
 
     path: Path
     digest: str
@@ -55,7 +55,7 @@ def code_files(path: str | Path) -> dict[str, bytes]:
 
 
 def code_digest(files: Mapping[str, bytes]) -> str:
-    """One fingerprint of names and contents."""
+    """One hash of names and contents."""
     parts = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -97,7 +97,7 @@ class Trust:
         self.agree(path, code_digest(code_files(path)))
 
     def agree(self, path: str | Path, digest: str) -> None:
-        """Agree to the code of a path that has this digest, whatever is there by now."""
+        """Approve the code of a path with this digest, even if it has changed since."""
         self._write({**self._read(), str(trust_unit(path)): digest})
 
     def revoke(self, root: Path) -> int:

@@ -28,7 +28,7 @@ def response_texts(evidence: Evidence, json_path: str | None) -> tuple[str, ...]
 
 
 def target_texts(evidence: Evidence, values: Sequence[str] | None, option: str = "value") -> tuple[str, ...]:
-    """What is compared with: the texts of an option, or else every reference of the item."""
+    """The texts to compare with: those of an option, else every reference of the item."""
     if values is not None:
         return tuple(values)
     if not evidence.references:
@@ -43,7 +43,7 @@ def strictly_equal(left: object, right: object) -> bool:
 
 
 def same_json(left: object, right: object, scalars: Callable[[object, object], bool] = strictly_equal) -> bool:
-    """Whether two JSON values are the same: objects whatever the order of their keys, arrays in order."""
+    """Whether two JSON values are equal: objects in any order of keys, arrays in order."""
     pending = [(left, right)]
     while pending:  # no recursion, so no depth of nesting breaks it
         first, second = pending.pop()

@@ -52,7 +52,7 @@ class Scale:
     whole: bool = False
     """Whether only whole numbers are scores."""
     labels: Mapping[str, float | None] = field(default_factory=dict)
-    """The values of labels, where it has some; one without a value says that there is nothing to judge."""
+    """The values of labels, if it has labels; a label without a value means that there is nothing to judge."""
 
     @property
     def threshold(self) -> float:
@@ -88,7 +88,7 @@ class Scale:
         return f"{kind}from {plain_number(self.lowest)} to {plain_number(self.highest)}"
 
     def read(self, value: object) -> tuple[float | None, str | None]:
-        """The number of a score and its label; no number where the label says that there is nothing to judge."""
+        """The number and the label of a score; no number if the label means that there is nothing to judge."""
         if self.labels:
             label = self._label(value)
             return self.labels[label], label
@@ -153,7 +153,7 @@ def parse_scale(declared: object) -> Scale:
 
 
 def label_scale(kind: type[Evaluator], options: Any) -> Scale | None:
-    """The labels that options declare, for an evaluator whose score follows from one of them."""
+    """The scale of labels in the options, for an evaluator whose score depends on a label."""
     declared = options.scale if kind.labelled else None
     scale = None if declared is None else parse_scale(declared)
     return scale if scale is not None and scale.labels else None
@@ -184,7 +184,7 @@ class ScaledOptions(Options):
 
 
 def threshold_on(scale: Scale, options: Any, declared: float | None = None) -> float | None:
-    """The score from which it passes: what the options say (null for none), else the declared, else the scale's own."""
+    """The passing score: from the options (null for none), else the declared one, else the scale's own."""
     if "threshold" in options.model_fields_set:
         return None if options.threshold is None else float(options.threshold)
     return scale.threshold if declared is None else declared
@@ -198,7 +198,7 @@ def threshold_problem(scale: Scale, threshold: float | None) -> str | None:
 
 
 def skipped_reason(reply: str, judged: Collection[str] = ()) -> str | None:
-    """Why a judge's reply says that there is nothing to judge; None where it does not say so."""
+    """Why a judge found nothing to judge; None if the reply is another verdict."""
     text = reply_text(reply)
     if not _SKIPS.search(text):
         return None
@@ -264,7 +264,7 @@ class ShareOptions(JudgedOptions):
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """The form of a list in a reply: its key, what an entry is about, and the yes or no it gets."""
+    """The form of a list in a reply: its key, the subject of an entry, and its yes or no."""
 
     key: str
     about: str
@@ -298,7 +298,7 @@ class Checklist:
 
     @property
     def form(self) -> str:
-        """How it has to look, for a judge."""
+        """The form as text, for a judge."""
         about = '"..."' if self.wanted is None else "1"
         return f'"{self.key}": [{{"{self.about}": {about}, "reason": "...", "{self.verdict}": true}}]'
 
@@ -360,7 +360,7 @@ async def ask_lists(
 def share_score(
     entries: Entries, form: Checklist, threshold: float, reply: str, *, nothing: str, **details: object
 ) -> Score:
-    """The share of the entries that got a yes, each of them shown; with none of them all is well, for a reason."""
+    """The share of entries with a yes, with all entries; without entries it passes, with a reason."""
     good = [entry for entry in entries if entry[form.verdict]]
     bad = [entry for entry in entries if not entry[form.verdict]]
     shown: dict[str, Any] = {

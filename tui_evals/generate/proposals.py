@@ -134,7 +134,7 @@ def question_of(item: Data) -> str:
 
 def find_duplicates(proposals: Sequence[Proposal], items: Iterable[tuple[str, object]]) -> list[str]:
     """The name of the item or earlier proposal that each proposal repeats; empty if it repeats none."""
-    from rapidfuzz import fuzz, process  # imported when it is wanted: most commands propose nothing
+    from rapidfuzz import fuzz, process  # imported when needed: most commands propose nothing
 
     names: list[str] = []
     questions: list[str] = []

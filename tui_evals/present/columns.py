@@ -37,7 +37,7 @@ def cell_width(text: str) -> int:
     """How many cells a text takes on a line."""
     if text.isascii() or _PLAIN.fullmatch(text):
         return len(text)
-    # Imported when a text needs it, as below: its tables would hold up every first picture.
+    # Imported when a text needs it, as below: its tables would delay the first frame.
     from wcwidth import wcswidth, wcwidth
 
     width = wcswidth(f" {text}") - 1  # a mark that takes a cell does so behind something else only
@@ -359,7 +359,7 @@ def in_ascii(text: str) -> str:
     """A text of ASCII alone, as many cells wide: what has no sign there is a question mark for each of its cells."""
     if text.isascii():
         return text
-    # Imported when it is wanted: its tables would hold up every first picture.
+    # Imported when needed: its tables would delay the first frame.
     from wcwidth import iter_graphemes
 
     return "".join(

@@ -187,7 +187,7 @@ def regions_meant(run: RunRow, text: str) -> tuple[tuple[Column, ...], tuple[Col
 
     A name is that of a column, or of a prompt or target: then all its columns are meant.
     """
-    from tui_evals.compare.runs import regions_faced  # what compares runs would hold up a first picture
+    from tui_evals.compare.runs import regions_faced  # delays the first frame
 
     parts = text.split(",")
     splits = [(",".join(parts[:at]).strip(), ",".join(parts[at:]).strip()) for at in range(1, len(parts))]

@@ -320,7 +320,7 @@ def judge_name(run: RunRow) -> str:
 
 def column_names(run: RunRow) -> dict[Column, str]:
     """What each prompt and target is called."""
-    # Imported when it is wanted, because comparing would hold up every first picture.
+    # Imported when needed, because comparing would delay the first frame.
     from tui_evals.compare.sides import column_name
 
     places = ((prompt, target) for prompt in range(len(run.prompts)) for target in range(len(run.targets)))

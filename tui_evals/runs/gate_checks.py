@@ -320,7 +320,7 @@ def _column_name(asked: AskedAnswers, column: Column) -> str:
     """The prompt and target of a column; empty where the run has one column."""
     if len(asked.columns) == 1:
         return ""
-    from tui_evals.compare.sides import column_name  # when it is wanted, because every run waits for this module
+    from tui_evals.compare.sides import column_name  # when needed, because every run waits for this module
 
     return column_name(asked.run, *column)
 

@@ -97,7 +97,7 @@ class Settings:
 
 def is_model(model: str) -> bool:
     """Whether a model is spelled in one of the known ways."""
-    # Imported when it is wanted, because to look for installed packages would hold up every first picture.
+    # Imported when needed, because to look for installed packages would delay the first frame.
     from .opening import is_spelled
 
     provider, _, name = model.partition("/")
@@ -114,7 +114,7 @@ def load_settings(root: Path, *, whole: bool = False) -> Settings:
     if read is None:
         return Settings()
     text, data = read
-    # Imported when it is wanted, because the workbench is shown before it needs more than its looks.
+    # Imported when needed, because the workbench is shown before it needs more than its looks.
     from .config_model import ConfigModel, faults_in
 
     faults = faults_in(data)
@@ -209,7 +209,7 @@ def _depth(data: Any, setting: Sequence[object]) -> int:
 
 def unfit_target(name: str, target: TargetModel) -> tuple[tuple[object, ...], str] | None:
     """The path of an error in a section that can be read, and the message; None if it is valid."""
-    from .opening import model_forms  # when it is wanted, as above
+    from .opening import model_forms  # when needed, as above
 
     if unfit := _unfit_setting(target):
         setting, why = unfit
@@ -240,7 +240,7 @@ def _build_settings(read: ConfigModel, file: Path, text: str, broken: Mapping[st
 
 def _unfit_setting(target: TargetModel) -> tuple[str, str] | None:
     """A setting that would do nothing in a section, and what to do instead."""
-    from .config_model import url_fault  # when it is wanted, as above
+    from .config_model import url_fault  # when needed, as above
 
     model = target.model or ""
     if target.http is not None:
@@ -300,7 +300,7 @@ _THROUGH = re.compile(r"(?P<agent>.+) through (?P<door>[^\s,]+)")
 
 def with_door(agent: TargetConfig, door: str) -> TargetConfig:
     """The agent with the target that answers its model calls; ConfigurationError where it is a model itself."""
-    from .opening import target_kind  # when it is wanted, as above
+    from .opening import target_kind  # when needed, as above
 
     if target_kind(agent).asks_model:
         raise ConfigurationError(f"{agent.name} is a model. Only an agent can be asked through another target.")
@@ -323,7 +323,7 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     if params:
         return varied(find_target(of, settings, where), params)
     if word.lower().startswith(("ws://", "wss://")):
-        from .config_model import NO_WEBSOCKETS  # when it is wanted, as above
+        from .config_model import NO_WEBSOCKETS  # when needed, as above
 
         raise ConfigurationError(f"{word} {NO_WEBSOCKETS}")
     if word.startswith(("http://", "https://")):
@@ -335,7 +335,7 @@ def find_target(word: str, settings: Settings, where: str = str(FILE)) -> Target
     if is_model(word):
         concurrency = settings.run.concurrency or _CONCURRENCY
         return TargetConfig(name=word, model=word, concurrency=concurrency, where=where)
-    from .opening import model_forms  # when it is wanted, as above
+    from .opening import model_forms  # when needed, as above
 
     near = did_you_mean(word, settings.targets) or similar_model(word) or did_you_mean(word, ("demo",))
     sections = f"; its targets are {', '.join(settings.targets)}" if settings.targets else ", which names none"

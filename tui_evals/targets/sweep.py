@@ -51,7 +51,7 @@ def varied(config: TargetConfig, params: Mapping[str, Value]) -> TargetConfig:
             f"{config.name} has no parameters to vary as it is written; give it a section [targets.NAME] in "
             ".evals/config.toml and name that"
         )
-    # Imported when it is wanted, because it takes pydantic, which nothing else needs so early.
+    # Imported when needed, because it takes pydantic, which nothing else needs so early.
     from .config_model import check_params, misplaced_parameter
 
     sent = {name: value for name, value in params.items() if name != _MODEL}

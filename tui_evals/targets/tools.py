@@ -100,7 +100,7 @@ class _Tool:
 
 
 class FunctionTools:
-    """Calls functions of a file; the file is imported when it is wanted for the first time."""
+    """Calls functions of a file; the file is imported when needed for the first time."""
 
     def __init__(self, file: str, root: Path, code: Manifest | None = None) -> None:
         self.name = file

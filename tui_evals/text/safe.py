@@ -292,6 +292,6 @@ def _in_base64(secret: str) -> Iterator[str]:
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without the secrets and without anything that has the shape of a key."""
     text = without(text, spellings(secrets))
-    for shape, replacement in _SHAPES:  # compiled when they are wanted, which is not for help
+    for shape, replacement in _SHAPES:  # compiled when needed, which help is not
         text = re.sub(shape, replacement, text, flags=re.IGNORECASE)
     return text

@@ -42,7 +42,7 @@ _Parts = list[tuple[str, Style]]
 
 def diff_texts(reference: str, answer: str, raw: bool = False) -> Diff:
     """What differs; raw texts are spelled out and never read as JSON."""
-    # Imported when it is wanted, as below: it would hold up every first picture.
+    # Imported when needed, as below: that would delay the first frame.
     from tui_evals.compare.diff import diff_json, side_by_side
 
     if raw:

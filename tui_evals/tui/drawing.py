@@ -197,7 +197,7 @@ def _by_width(text: str) -> Iterator[tuple[str, bool]]:
 
     An emoji with a skin tone, a flag or a family takes two cells in one terminal and four to eight in another.
     """
-    # Imported when a text needs it: its tables would hold up every first picture.
+    # Imported when a text needs it: its tables would delay the first frame.
     from wcwidth import iter_graphemes
 
     for sure, signs in groupby(iter_graphemes(text), lambda sign: len(sign) == 1 and _SURE.fullmatch(sign) is not None):

@@ -242,7 +242,7 @@ _SUFFIX = ".yaml"
 
 async def edit_whole_items(pane: Pane, numbers: Sequence[int]) -> None:
     """Hand items to the editor as one file, until what it makes of them can be taken or is given up."""
-    # Imported when it is wanted, because the reader of YAML would hold up every first picture.
+    # Imported when needed, because the reader of YAML would delay the first frame.
     from tui_evals.datasets.item_file import write_items
 
     workspace = pane.workspace

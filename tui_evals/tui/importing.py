@@ -203,7 +203,7 @@ _NAMES = 2_000
 
 async def import_path(desk: Desk) -> None:
     """Ask for a path, import the file, show a report of the import or why it failed, then open the result."""
-    # Imported when they are wanted, because they would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.imports.base import ImportFailed, project_at, shown
     from tui_evals.imports.registry import import_from
 

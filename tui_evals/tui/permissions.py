@@ -98,7 +98,7 @@ async def show_permissions(desk: Desk) -> None:
 
 
 def _permissions(desk: Desk) -> tuple[PermissionRequest, AgreedPermissions]:
-    # Imported when it is wanted, because it would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.generate.request import remembered_targets
 
     project = desk.workspace.project()

@@ -46,7 +46,7 @@ async def edit_settings(desk: Desk) -> None:
         desk.tell("nothing was changed")
         return
     try:
-        # Imported here, because loading the style-preserving editor would hold up every first picture.
+        # Imported here, because loading the style-preserving editor would delay the first frame.
         from tui_evals.targets.config_file import write_setting
 
         for name in changed:
@@ -114,7 +114,7 @@ def _faults(values: Values) -> Faults:
 
 async def show_permissions(desk: Desk) -> None:
     """What the project may do."""
-    # Imported when it is wanted, because the evaluators behind it would hold up every first picture.
+    # Imported when needed, because the evaluators behind it would delay the first frame.
     from tui_evals.tui import permissions
 
     await permissions.show_permissions(desk)

@@ -96,7 +96,7 @@ class Workspace:
 
     def project(self) -> Project:
         """The project from its current files, with the store of the workbench; raises ConfigurationError."""
-        # Imported when it is wanted, because a dataset is shown before the project is read.
+        # Imported when needed, because a dataset is shown before the project is read.
         from tui_evals.runs.project import load_project
 
         return replace(load_project(self.root), database=self.database)
@@ -270,7 +270,7 @@ def _test_id(item: object) -> str | None:
 
 def check_dataset(editing: Editing, evaluators: Registry, first: bool = False) -> ValidationReport:
     """The report on a dataset being edited; its lines are those of the saved file."""
-    # Imported when it is wanted, because a dataset is shown before it is checked.
+    # Imported when needed, because a dataset is shown before it is checked.
     from tui_evals.runs.readiness import with_run_problems
 
     with garbage_collection_paused():
@@ -284,7 +284,7 @@ def check_dataset(editing: Editing, evaluators: Registry, first: bool = False) -
 
 def _prompt_folder(document: Document) -> Path | None:
     """The folder of the prompt under test of a dataset; None without a usable one."""
-    from tui_evals.datasets.prompts import prompt_of  # when it is wanted, as above
+    from tui_evals.datasets.prompts import prompt_of  # when needed, as above
 
     try:
         prompt = prompt_of(document)
@@ -320,7 +320,7 @@ class StoreWriter:
         return await asyncio.to_thread(step, self._writer)
 
     def _opened(self) -> Writer:
-        # Imported when it is wanted, because nothing is written before the first picture.
+        # Imported when needed, because nothing is written before the first frame.
         from tui_evals.store.writer import Writer
         from tui_evals.text.safe import secrets_of
 

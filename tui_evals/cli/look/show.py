@@ -202,14 +202,14 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
 
 def _explanations(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, list[str]]:
     """Lines with question, expectation, answer and reason, by the answer."""
-    # Imported when it is wanted: a list of all answers explains none.
+    # Imported when needed: a list of all answers explains none.
     from tui_evals.present.failure_map import example_lines, explained
 
     return {answer: list(example_lines(one, columns()))[1:] for answer, one in explained(reader, run, rows).items()}
 
 
 def _show_map(reader: Reader, run: RunRow, limit: int, as_json: bool) -> None:
-    # Imported when it is wanted: no other view of a run compares it.
+    # Imported when needed: no other view of a run compares.
     from tui_evals.compare.failure_map import read_failure_map
     from tui_evals.present.failure_map import green_lines, map_data, map_lines
 

@@ -1,1 +1,1 @@
-"""What runs inside the sandbox: a package of its own that imports the standard library only."""
+"""The code that runs inside the sandbox: a package that imports only the standard library."""

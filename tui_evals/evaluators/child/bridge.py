@@ -31,7 +31,7 @@ BUILTIN_NAMES = frozenset(dir(builtins))
 MAX_COMPARED = 256  # of larger data that both sides name, only the identity and not the content is compared
 _BASES: tuple[type, ...] = (int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-# What would show how far a result is from what the test expects; its result stays closed to comparisons.
+# Operations that would show how far a result is from the expected one; comparisons of their results stay hidden.
 _DIFFERENCES = ("__sub__", "__truediv__", "__floordiv__", "__mod__", "__divmod__", "__xor__")
 _ARITHMETIC = ("__add__", "__mul__", "__matmul__", "__pow__", "__lshift__", "__rshift__", "__and__", "__or__")
 _BINARY = (*_DIFFERENCES, *_ARITHMETIC)
@@ -75,7 +75,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **_UNARY,
     **_OTHERS,
 }
-# What gives plain data of an object; a difference gives none, or the answer would say how small it is.
+# Conversions of an object to plain data; not allowed for a difference, which would reveal how small it is.
 _CONVERSIONS = ("__len__", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__str__", "__repr__")
 _INTROSPECTED = (
     types.FunctionType,
@@ -189,7 +189,7 @@ class Ended(BaseException):
 
 
 class Side:
-    """One end: its own objects by number, the other's as `Remote`."""
+    """One side: its own objects by number, the other's as `Remote`."""
 
     def __init__(self, link: socket) -> None:
         self._lines = link.makefile("rwb")
@@ -252,11 +252,11 @@ class Side:
             return self._finish(reply, marked, closed="by number" in more)
 
     def before(self, operation: str, target: Remote, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        """What else to say with a question."""
+        """Additional fields of a question."""
         return {}
 
     def after(self, reply: dict[str, Any]) -> None:
-        """What else was said with an answer."""
+        """Handle additional fields of a reply."""
 
     def compare(self, operation: str, left: Remote, right: object) -> Any:
         """A comparison with an object of the other side."""
@@ -475,7 +475,7 @@ def _refill(value: Any, content: Any) -> None:
 
 
 class AnswerSide(Side):
-    """The process of the answer: does what the test asks, and tells how the answer's names changed."""
+    """The process of the answer: does what the test asks, and reports changes of the answer's names."""
 
     def __init__(self, link: socket, run: Callable[..., dict[str, Any]]) -> None:
         super().__init__(link)
@@ -606,7 +606,7 @@ class TestSide(Side):
         self._answer = self._remote({"ref": 0, "name": MODULE, "has": (), "base": None, "class": False})
 
     def begin(self, *arguments: Any) -> None:
-        """Have the answer run, and know its names."""
+        """Run the answer, and load its names."""
         self.ask("begin", self._answer, *arguments)
         self._begun = True
 
@@ -619,7 +619,7 @@ class TestSide(Side):
         del self._known[name], vars(self.module)[name]
 
     def ask(self, operation: str, target: Remote, *arguments: Any, **keywords: Any) -> Any:
-        """What the answer's process says."""
+        """Ask the answer's process."""
         try:
             return super().ask(operation, target, *arguments, **keywords)
         except StopIteration as problem:
@@ -647,7 +647,7 @@ class TestSide(Side):
         return more
 
     def after(self, reply: dict[str, Any]) -> None:
-        """Take over how the answer's names changed, and what was printed."""
+        """Apply changes of the answer's names, and keep its output."""
         names = vars(self.module)
         for name, content in reply.get("names", {}).items():
             kept, text = self._known.get(name, (None, None))
@@ -663,7 +663,7 @@ class TestSide(Side):
             sys.stdout.write(reply["printed"])
 
     def _may_change(self, name: str) -> bool:
-        """Whether a name is still the answer's: never what the test has named, and no built-in that the test uses."""
+        """Whether the answer may change a name: not one that the test bound, and no built-in that the test uses."""
         names = vars(self.module)
         if name in self._bound:
             return False
@@ -677,9 +677,9 @@ class TestSide(Side):
         return self.values.decode(content)
 
     def _replaced_names(self) -> dict[str, Any]:
-        """The answer's own data where the test changed it in place, and functions that replace its or built-in ones.
+        """Data of the answer that the test changed in place, and functions that replace the answer's or built-in ones.
 
-        Data that the test gave a name stays here: it may be what the test expects.
+        Data that the test bound to a name stays here, because the test may expect it.
         """
         replaced = {}
         for name, value in list(vars(self.module).items()):
@@ -719,7 +719,7 @@ class TestSide(Side):
     def perform(
         self, operation: str, target: Any, arguments: list[Any], keywords: dict[str, Any], message: dict[str, Any]
     ) -> Any:
-        """The little that the answer's code may do with what it was handed."""
+        """The few operations on its arguments that the answer's code may use."""
         if operation in ("getattr", "setattr"):
             name = arguments[0]
             if not _shows(target, name) or (operation == "setattr" and type(target).__module__ != MODULE):

@@ -26,7 +26,7 @@ PROCESS_BYTES = 1_500_000_000
 _OUT_OF_MEMORY = "InternalError: out of memory"
 _INTERRUPTED = "InternalError: interrupted"
 _ES_MODULE = re.compile(r"^[ \t]*(?:export\b|import[\s{*'\"])", re.MULTILINE)
-# A module is called <input> by the engine, which is how its last line gets hold of what it exports.
+# The engine names a module <input>; the last line uses that to access its exports.
 _EXPORTED = "\nimport * as ownExports from '<input>'; globalThis[Symbol.for('exported')] = ownExports;"
 _HARNESS = r"""
 ((text) => {
@@ -159,7 +159,7 @@ def run(job: dict[str, Any], seconds: float, memory: int) -> dict[str, Any]:
 
 
 def main() -> NoReturn:
-    """Say ready, and answer jobs until the input ends."""
+    """Report readiness, and run jobs until the input ends."""
     descriptor = int(sys.argv[1])
     channel = Channel(descriptor)
     options = json.loads(sys.argv[2])

@@ -21,7 +21,7 @@ CLONE_THREAD = 0x10000
 _RIGHTS_SINCE = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _MAKE_CHARACTER_DEVICE = 1 << 6
 
-# x86_64 and aarch64 numbers of what code of a model may not call at all.
+# System calls that code of a model must not use, with their numbers on x86_64 and aarch64.
 _DENIED = {
     "fork": (57, None),
     "vfork": (58, None),
@@ -59,7 +59,7 @@ _DENIED = {
     "msgget": (68, 186),
     "semget": (64, 190),
 }
-# What it may call for its own process.
+# System calls that it may only use for its own process.
 _OWN_ONLY = {
     "kill": (62, 129),
     "tgkill": (234, 131),
@@ -69,8 +69,8 @@ _OWN_ONLY = {
     "sched_setparam": (142, 118),
     "sched_setattr": (314, 274),
 }
-# Calls denied for these values of their second argument: signals by way of a file, a terminal, and datagrams, which
-# unlike streams can be addressed to any process.
+# Calls denied for these values of their second argument: signals through a file, a terminal, and datagrams, which
+# unlike streams can be sent to any process.
 _DENIED_SECOND = {
     "fcntl": ((72, 25), (8, 10, 15)),
     "ioctl": ((16, 29), (0x8901, 0x8902, 0x540E, 0x5412)),
@@ -130,7 +130,7 @@ def no_new_privileges() -> None:
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """From now on only these files can be read and written, no TCP is spoken and no outside process gets a signal."""
+    """Limit reading and writing to these files, and forbid TCP and signals to other processes."""
     version = landlock_version()
     handled = sum(rights for since, rights in _RIGHTS_SINCE.items() if since <= version)
     ruleset = _create_ruleset(handled, version, network=True)

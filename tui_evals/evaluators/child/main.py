@@ -82,7 +82,7 @@ def _json_default(value: object) -> object:
 
 
 class ModelConfig(dict[str, object]):
-    """What a judged evaluator gets as `model_config`: a way to its judge, and no key."""
+    """The `model_config` of a judged evaluator: it can ask the judge, without a key."""
 
     def __init__(self, channel: Channel, prompty: Path) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ def _call_by_name(function: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _plain_result(result: Any) -> Any:
-    """What a function gave, as an evaluator's object: a verdict, a number or a label, perhaps with a reason."""
+    """The result of a function as an evaluator's object: a verdict, a number or a label, perhaps with a reason."""
     reason = ""
     if isinstance(result, tuple) and len(result) == 2:
         result, reason = result
@@ -186,14 +186,14 @@ class AnswerProcess:
         self.pid, self.link = pid, link
 
     def exit_code(self) -> int:
-        """How it ended; one that has not is ended."""
+        """Its exit code; kills it if it is still running."""
         with suppress(OSError):
             os.kill(self.pid, signal.SIGKILL)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def start_answer_process(channel: Channel, options: Mapping[str, Any]) -> AnswerProcess:
-    """Fork the process of the answer; it waits for the test's."""
+    """Fork the process of the answer, which waits for the test."""
     here, there = socket.socketpair()
     pid = os.fork()
     if pid:
@@ -221,7 +221,7 @@ def run_answer(limits: dict[str, Any]) -> dict[str, Any]:
 
 
 def unit_test(job: dict[str, Any], channel: Channel, answer: AnswerProcess) -> dict[str, object]:
-    """Have the answer run in its process, then run its test here among the answer's names."""
+    """Run the answer in its process, then run its test here with the answer's names."""
 
     def lost(problem: Malformed | None) -> NoReturn:
         gone: dict[str, object] = {"ended": answer.exit_code()}
@@ -296,7 +296,7 @@ def _exception_line(problem: BaseException) -> str:
     """An exception in one line."""
     try:
         return f"{type(problem).__name__}: {problem}".removesuffix(": ")[:2000]
-    except BaseException:  # an exception that cannot say what it is
+    except BaseException:  # an exception whose text cannot be read
         return type(problem).__name__
 
 
@@ -350,7 +350,7 @@ def confine_approved_code(options: Mapping[str, Any]) -> None:
 
 
 def main() -> NoReturn:
-    """Say ready, take one job, answer it."""
+    """Report readiness, take one job, reply."""
     channel = Channel(int(sys.argv[1]))
     options = json.loads(sys.argv[2])
     del sys.argv[1:]

@@ -51,7 +51,7 @@ def python_of(word: str | None, root: Path) -> str:
 def installed_version(python: str, library: str) -> str | None:
     """The release of a library where this Python looks for packages, None where it is not found there."""
     if python == our_python():
-        from importlib.metadata import PackageNotFoundError, version  # imported when it is wanted
+        from importlib.metadata import PackageNotFoundError, version  # imported when needed
 
         try:
             return version(library)

@@ -1,8 +1,7 @@
 """Any metric of an installed library as an evaluator: `"type": "autoevals:Factuality"`.
 
-The library is in the Python that `python` names, ours where it names none, and is loaded there in a process that
-stays warm. Its models are our judge. Its parameters are filled with what our evidence calls otherwise, such as
-`actual_output` with the response; `map` says it where that is not meant.
+The library is loaded in a warm process of the Python that `python` names, by default ours. Its models are our judge.
+Its parameters get the matching evidence, such as `actual_output` the response; `map` overrides that.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class LibraryMetric(Evaluator):
     root: ClassVar[Path]
 
     def empty_score(self) -> None:
-        """The library says what an empty answer is worth."""
+        """No score: the library judges empty answers itself."""
 
     def obstacle(self) -> str | None:
         """Why it cannot judge: its Python or its library is missing."""
@@ -97,7 +96,7 @@ class LibraryMetric(Evaluator):
 
     @classmethod
     def approval(cls, settings: Mapping[str, Any]) -> tuple[str, str]:
-        """What the user agrees to: the action and the code that performs it."""
+        """The action that the user approves, and its code."""
         options = cls.Options.model_validate(dict(settings))
         python = python_of(options.python, cls.root)
         version = installed_version(python, cls.library)
@@ -185,7 +184,7 @@ class LibraryMetric(Evaluator):
 
 
 class _Answering:
-    """Answers what a metric asks a model with the judge of its evaluator."""
+    """Answers a metric's questions to a model with the judge of its evaluator."""
 
     def __init__(self, evaluator: LibraryMetric) -> None:
         self._evaluator = evaluator

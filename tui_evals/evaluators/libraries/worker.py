@@ -92,7 +92,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """What a metric gave, and the releases of its library and of Python."""
+    """The result of a metric, and the versions of its library and of Python."""
 
     outcome: Mapping[str, Any]
     version: str
@@ -100,9 +100,9 @@ class MetricResult:
 
 
 async def measure(setup: Setup, given: Mapping[str, Any], answer: Answer, seconds: float) -> MetricResult:
-    """What a metric makes of an answer; MetricStopped and CannotJudge say why nothing.
+    """The result of a metric for an answer; raises MetricStopped or CannotJudge.
 
-    `seconds` are its own: waiting for the judge is not counted.
+    `seconds` limits its own time, without waiting for the judge.
     """
     tried_again = False
     while True:
@@ -237,7 +237,7 @@ class _Worker:
                 way.sendall(data)
 
     def _listen(self) -> None:
-        """Hand each line to the job that it is about, until the process ends or has had nothing to do for long."""
+        """Pass each line to its job, until the process ends or has been idle for long."""
         read = bytearray()
         while data := self._received():
             read += data
@@ -294,7 +294,7 @@ class _Worker:
 
 
 def _last_line(printed: IO[bytes]) -> str:
-    """The last line of what was printed."""
+    """The last printed line."""
     size = printed.seek(0, os.SEEK_END)
     printed.seek(max(size - MAX_PRINTED, 0))
     lines = printed.read().decode("utf-8", "replace").strip().splitlines()
@@ -310,7 +310,7 @@ def _plain(value: object) -> object:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What the process of a library knows of the environment."""
+    """The environment of a library's process."""
     kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     return {**kept, **QUIET, "TMPDIR": str(folder)}
 
@@ -325,7 +325,7 @@ _workers_lock = threading.Lock()
 
 
 def _started(setup: Setup) -> _Worker:
-    """The process of a metric; it is starting when this returns."""
+    """The process of a metric, which may still be starting."""
     with _workers_lock:
         worker = _workers.get(setup)
         if worker is None or worker.ended.is_set():

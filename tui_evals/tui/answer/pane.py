@@ -407,7 +407,7 @@ class DetailPane(Pane):
         await expect_answer(self)
 
     async def do_rejudge(self) -> None:
-        from tui_evals.tui.rejudging import rejudge_answer  # what judges would hold up the first picture
+        from tui_evals.tui.rejudging import rejudge_answer  # what judges would delay the first frame
 
         following = await rejudge_answer(self)
         if following is not None:

@@ -403,7 +403,7 @@ class CompareScreen(FeatureScreen):
 
     def do_charts(self) -> None:
         if self.comparison is not None:
-            # Imported when it is wanted: it would hold up the first picture.
+            # Imported when needed: it would delay the first frame.
 
             self.app.push_screen(ChartsScreen(self.comparison))
 

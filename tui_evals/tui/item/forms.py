@@ -98,7 +98,7 @@ def _put(pane: Pane, field: str, part: Path, before: Any, value: Any) -> None:
 
 
 async def _ask_value(pane: Pane, field: str, before: Any) -> Any:
-    # Imported when a form is wanted, because models would hold up the first picture.
+    # Imported when a form is wanted, because models would delay the first frame.
     from tui_evals.tui.model_form import dataset_field
 
     return await _ask(pane, dataset_field(field, pane.workspace.where, before), before)

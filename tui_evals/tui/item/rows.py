@@ -100,7 +100,7 @@ def addable_fields(unit: Mapping[str, Any], where: DataPath) -> list[str]:
     if not where:
         present = dict(_flat(unit))
         return [name for name in (*_DATASET, "metadata.extensions") if name not in present and name not in JUDGING]
-    # Imported when it is wanted, because it would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.datasets.model import TURN_ONLY_FIELDS, Item, Turn
 
     known = Turn.model_fields if len(where) > 2 else Item.model_fields
@@ -114,7 +114,7 @@ def addable_fields(unit: Mapping[str, Any], where: DataPath) -> list[str]:
 
 def field_about(name: str, where: DataPath) -> str:
     """What a field is for, in the words of the model."""
-    from tui_evals.datasets.model import Dataset, Item, Turn  # when it is wanted, as above
+    from tui_evals.datasets.model import Dataset, Item, Turn  # when needed, as above
 
     model = (Turn if len(where) > 2 else Item) if where else Dataset
     field = model.model_fields.get(name)

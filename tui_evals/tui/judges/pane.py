@@ -91,9 +91,9 @@ class JudgesPane(Pane):
             lines.show(_empty)
             return
         if not self.workspace.registry.by_name:
-            lines.show(lambda width: [row(("The evaluators are being found …", "dim"))])  # behind the first picture
+            lines.show(lambda width: [row(("The evaluators are being found …", "dim"))])  # after the first frame
             return
-        # Imported when it is wanted, as everything that shows evaluators: they are found behind the first picture.
+        # Imported when needed, as everything that shows evaluators: they are found after the first frame.
         from tui_evals.tui.judges.options import judges_page
 
         here = self._here()

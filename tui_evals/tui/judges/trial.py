@@ -465,7 +465,7 @@ async def _judge(trial: Trial, config: TargetConfig | None) -> AsyncIterator[tup
         yield None, scripted
         return
     name = config.name
-    # Imported when it is wanted: the engine behind it would hold up every first picture.
+    # Imported when needed: the engine behind it would delay the first frame.
     from tui_evals.runs.judges import items_of, request_for
     from tui_evals.targets.opening import open_target
 

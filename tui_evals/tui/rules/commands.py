@@ -19,7 +19,7 @@ _SCREEN = "rules"
 def open_rules(desk: Desk) -> None:
     """Show the rules; the screen keeps its state."""
     if not desk.is_screen_installed(_SCREEN):
-        # Imported when it is wanted, because it would hold up every first picture.
+        # Imported when needed, because that would delay the first frame.
         from tui_evals.tui.rules.screen import RulesScreen
 
         desk.install_screen(RulesScreen(desk), _SCREEN)
@@ -67,7 +67,7 @@ _NO_DATASET = frozenset(("again", "invert", "until"))
 
 async def _announce(desk: Desk, row: ActivityRow) -> None:
     """Say how a generation ended, and open its dataset where none is open and nothing is asked."""
-    # Imported when it is wanted, because it would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.generate.folder import GenerationFolder, UnreadableFile
 
     try:

@@ -23,7 +23,7 @@ def _starting(name: str) -> Callable[[Desk], Coroutine[Any, Any, None]]:
     """A command of the module that starts runs."""
 
     def command(desk: Desk) -> Coroutine[Any, Any, None]:
-        # Imported when it is wanted, because the engine behind it would hold up every first picture.
+        # Imported when needed, because the engine behind it would delay the first frame.
         from . import starting
 
         work: Coroutine[Any, Any, None] = getattr(starting, name)(desk)
@@ -55,7 +55,7 @@ async def report(desk: Desk) -> None:
 
 def _kinds() -> list[Entry]:
     """The kinds of report, those that cannot be written here with the reason."""
-    # Imported when it is wanted: some of the modules that write reports take their time.
+    # Imported when needed: some of the modules that write reports take their time.
     from tui_evals.reports.results import names, report_kind
 
     entries = []

@@ -135,7 +135,7 @@ def ask_baseline(dataset: str, already: bool, database: Path) -> AskEdit:
 
 def _drops_shown(database: Path, run: RunRow) -> str:
     """What drop the items of a baseline can show."""
-    # Imported when it is wanted, because comparing would hold up every first picture.
+    # Imported when needed, because comparing would delay the first frame.
     from tui_evals.compare.baseline import baseline_sentences
 
     with Reader(database) as reader:
@@ -178,7 +178,7 @@ def why_not(
         return why_no_baseline(listed)
     if action not in ("compare", "battle") or chosen() is not None:
         return None
-    # Imported when it is wanted, because it would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.present.comparisons import why_alone
 
     return f"{why_alone(listed.run, runs.others(listed.run.id))}: mark other runs with space"
@@ -515,7 +515,7 @@ class RunsPane(Pane):
 
     async def do_search(self) -> None:
         """Find answers of all runs, and go to the one that is chosen."""
-        # Imported when it is wanted, because it would hold up every first picture.
+        # Imported when needed, because that would delay the first frame.
         try:
             self._searched, chosen = await find_answer(self.app, self.watching.database, self._searched)
         except StoreError as problem:

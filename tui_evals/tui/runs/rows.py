@@ -195,7 +195,7 @@ def choose_runs(
     for run in marked:
         if run.id != here.id:
             return ChosenRuns(_in_order((here, run)), f"{here.key} and the marked run, {run.key}")
-    # Imported when it is wanted, because it would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.compare.trend import default_opponent
 
     other = default_opponent(here, baseline, parent, others)
@@ -266,7 +266,7 @@ def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
 
     A partial run is a hollow point: its rate is of other items.
     """
-    # Imported when it is wanted, because it would hold up every first picture.
+    # Imported when needed, because that would delay the first frame.
     from tui_evals.compare.trend import HOLLOW, draw_bars
 
     finished = [one for one in runs if one.run.status == "finished" and one.rate is not None]

@@ -1,1 +1,1 @@
-"""What runs in the Python where a library is installed: the standard library and that library, nothing of ours."""
+"""The code that runs in a library's Python: it imports the standard library and that library, nothing of ours."""

@@ -25,11 +25,11 @@ USUAL_ALTERNATIVES = 5
 
 
 _SAMPLING = {"temperature": 0, "top_p": 1}
-"""What a library may want otherwise than judges are asked, such as several samples that differ."""
+"""Parameters that a library may set differently from judges, as for several different samples."""
 
 
 class Refused(Exception):
-    """The judge gave no reply, or was asked for what it does not give."""
+    """The judge gave no reply, or cannot do what was asked."""
 
 
 def chat(body: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class JudgeServer:
         threading.Thread(target=self._server.serve_forever, daemon=True, name="judge-server").start()
 
     def key(self, job: int | None = None) -> str:
-        """What a client shows as its key; without a job it is for the one that has run longest."""
+        """The API key of a client; without a job, requests belong to the job that has run longest."""
         return self._token if job is None else f"{self._token}.{job}"
 
     def job_of(self, shown: str) -> int | None:
@@ -256,7 +256,7 @@ class JudgeServer:
         return int(number) if number.isdigit() else self._current()
 
     def answer(self, path: str, body: Mapping[str, Any], job: int) -> dict[str, Any]:
-        """What a request is answered."""
+        """The reply to a request."""
         kind = next((answer for end, answer in _ANSWERS.items() if path.partition("?")[0].endswith(end)), None)
         if kind is None:
             raise Refused(f"{path} is not served here: chat completions, responses and embeddings are")
@@ -292,7 +292,7 @@ def _handler(judge_server: JudgeServer) -> type[BaseHTTPRequestHandler]:
                     raise Refused("a request is a JSON object")
                 done = judge_server.answer(self.path, body, job)
             except (Refused, ValueError, KeyError, TypeError, AttributeError) as problem:
-                # What was refused once stays refused: the judge has its retries behind it.
+                # A refusal is final: the judge has already retried.
                 self._reply(400, {"error": {"message": str(problem), "type": "invalid_request_error"}})
                 return
             self._reply(200, done)

@@ -11,7 +11,7 @@ from .metrics import LIBRARIES, why_unloadable
 
 
 def main() -> None:
-    """Look at each library; what one prints while it is imported goes to standard error."""
+    """Inspect each library; what it prints during its import goes to standard error."""
     with os.fdopen(os.dup(1), "w") as answer:
         os.dup2(2, 1)
         json.dump({name: _listed(name) for name in LIBRARIES}, answer)
@@ -24,5 +24,5 @@ def _listed(name: str) -> dict[str, Any] | None:
         return None
     try:
         return {"version": version, "metrics": {each: list(of) for each, of in LIBRARIES[name].listed().items()}}
-    except (Exception, SystemExit) as problem:  # whatever a library raises while it is imported is worth saying
+    except (Exception, SystemExit) as problem:  # report anything that a library raises during its import
         return {"version": version, "problem": why_unloadable(problem)}

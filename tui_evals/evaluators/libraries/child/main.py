@@ -51,7 +51,7 @@ class Parent:
         return reply
 
     def listen(self, worker: Worker) -> None:
-        """Hand on what the parent says until it hangs up, which ends this process."""
+        """Pass on messages of the parent until it hangs up, which ends this process."""
         for line in self._lines:
             message = json.loads(line)
             if "answer" in message:
@@ -86,7 +86,7 @@ class Worker:
             self._threads.submit(self._measure, job)
 
     def cancel(self, number: int) -> None:
-        """Give up a job; what a thread computes for it is not heard any more."""
+        """Cancel a job; results that a thread still computes for it are ignored."""
         task = self.running.pop(number, None)
         if task is not None:
             self._loop.call_soon_threadsafe(task.cancel)

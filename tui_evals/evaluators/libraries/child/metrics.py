@@ -26,17 +26,17 @@ _WORDS = {
     **dict.fromkeys(("tools_called",), "tool_calls"),
     "tool_definitions": "tools",
 }
-"""Our word for what the libraries call otherwise."""
+"""Our words for parameters of the libraries."""
 
 
 _REMEDIES = {
     "langchain_community": "ragas needs an older langchain-community: pip install 'langchain-community<0.4'",
 }
-"""What helps where a library does not find a module of another one."""
+"""Fixes for a library that does not find a module of another one."""
 
 
 def why_unloadable(problem: BaseException) -> str:
-    """What a library raised while it was imported, with the remedy where one is known."""
+    """The exception of a library's import, with the fix if one is known."""
     said = f"{type(problem).__name__}: {problem}"
     helps = [remedy for module, remedy in _REMEDIES.items() if isinstance(problem, ImportError) and module in said]
     return f"{said}. {helps[0]}" if helps else said
@@ -44,7 +44,7 @@ def why_unloadable(problem: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """One answer to be measured."""
+    """One answer to measure."""
 
     number: int
     given: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Job:
         return await wrap_future(self.begin_ask(question))
 
     def value(self, parameter: str) -> Any:
-        """What the evidence has for a parameter of a library; None where it has nothing."""
+        """The value for a parameter of a library; None if the evidence has none."""
         values, variables = self.given["values"], self.given["variables"]
         source = self.given["map"].get(parameter)
         if source is not None:
@@ -79,7 +79,7 @@ class Job:
         return variables.get(parameter) if found is None else found
 
     def inputs(self, parameters: Sequence[str], *, lists: Sequence[str] = ()) -> dict[str, Any]:
-        """What there is for some parameters, and for those that the map names; some of them are wanted as lists."""
+        """The values for some parameters, and for those that the map names; those in `lists` become lists."""
         named = dict.fromkeys([*parameters, *self.given["map"]])
         found = {each: value for each in named if (value := self.value(each)) is not None}
         return {each: _listed(value) if each in lists else value for each, value in found.items()}
@@ -142,7 +142,7 @@ def _open_autoevals(name: str, options: dict[str, Any], server: JudgeServer) -> 
 
     class Client(oai.LLMClient):  # type: ignore[misc]
         def __post_init__(self) -> None:
-            """What it needs is given."""
+            """Check that its required inputs are given."""
 
     async def complete(job: Job, **body: Any) -> dict[str, Any]:
         return await _replied(job, chat, body)
@@ -207,7 +207,7 @@ def _list_autoevals() -> Mapping[str, Sequence[str]]:
         inputs = ["output", "expected"]
         try:
             messages = getattr(kind(), "messages", ())
-        except Exception:  # such as one that wants options of its own
+        except Exception:  # for example, it needs options
             messages = ()
         for message in messages:
             inputs += re.findall(r"{{[{#]?\s*(\w+)", message["content"])
@@ -278,7 +278,7 @@ def _open_deepeval(name: str, options: dict[str, Any], server: JudgeServer) -> C
 
 
 def _raw_response(reply: Any) -> Any:
-    """A reply with its log-probabilities as the client of OpenAI gives it, as far as GEval reads it."""
+    """A reply with log-probabilities, in the form of the OpenAI client that GEval reads."""
     said, logprobs = said_and_logprobs(reply)
     choice = {"message": {"content": said}, "logprobs": logprobs}
     return json.loads(json.dumps({"choices": [choice]}), object_hook=lambda held: SimpleNamespace(**held))
@@ -416,7 +416,7 @@ def _list_ragas() -> Mapping[str, Sequence[str]]:
     for name, kind in _ragas_kinds().items():
         try:
             columns = kind().required_columns
-        except Exception:  # such as one that wants options of its own
+        except Exception:  # for example, it needs options
             columns = {}
         found[name] = sorted({each.split(":")[0] for names in columns.values() for each in names})
     return found
@@ -488,7 +488,7 @@ def _list_azure() -> Mapping[str, Sequence[str]]:
             continue
         try:
             found[name] = _azure_inputs(kind(**({"model_config": configuration} if "model_config" in takes else {})))
-        except Exception:  # such as one that wants options of its own
+        except Exception:  # for example, it needs options
             found[name] = ()
     return found
 
