@@ -1,1 +1,1 @@
-"""What answers: models, recorded answers, functions and commands."""
+"""Targets, which answer: models, recorded answers, functions and commands."""

@@ -66,7 +66,7 @@ _RUNNING = ("submitted", "working")
 _DATA = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 _ANYWHERE = ("0.0.0.0", "::")
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What the SDK raises for replies that are none, besides its own errors."""
+"""Exceptions of the SDK for unreadable replies, besides its own errors."""
 
 
 class Agent:
@@ -108,7 +108,7 @@ class Agent:
         return Failures(where, self._environment, (*filter(None, [key]), *named.values()), AGENT)
 
     async def ask(self, request: Request) -> Reply:
-        """What the agent answers to the last question, in the context of the conversation; TargetError otherwise."""
+        """The agent's answer to the last question, in the context of the conversation; raises TargetError."""
         failures = self._failures()
         async with self._connecting:
             if self._client is None:
@@ -203,9 +203,9 @@ class Agent:
             return await older.get_agent_card()
 
     def _reachable(self, written: str) -> URL:
-        """Where the agent is asked: where its card says, if that is the host it was found at.
+        """The URL of the agent: from its card, if that names the host where it was found.
 
-        Many a card names the address that the agent has on its own machine, behind a proxy.
+        Many cards name the agent's address on its own machine, behind a proxy.
         """
         if self._elsewhere is not None:
             return self._elsewhere
@@ -249,7 +249,7 @@ def _url(config: TargetConfig, written: str, setting: str) -> URL:
 
 
 def _authorize(calls: Calls, card: Any, key: str, own: Mapping[str, str], name: str) -> None:
-    """Have the key sent as the card asks for it: by the first scheme that takes one key."""
+    """Send the key as the card requires: by the first scheme with one key."""
 
     wanted = [scheme for each in card.security_requirements if len(each.schemes) == 1 for scheme in each.schemes]
     schemes = [card.security_schemes[each] for each in wanted or card.security_schemes if each in card.security_schemes]
@@ -268,7 +268,7 @@ def _authorize(calls: Calls, card: Any, key: str, own: Mapping[str, str], name: 
 
 
 def _given_key(scheme: Any, key: str) -> tuple[dict[str, str], dict[str, str]] | None:
-    """The headers and the query by which a scheme takes a key; None where it takes none."""
+    """The headers and the query with a key in this scheme; None if it takes no key."""
     match scheme.WhichOneof("scheme"):
         case "api_key_security_scheme":
             place = scheme.api_key_security_scheme
@@ -286,7 +286,7 @@ def _given_key(scheme: Any, key: str) -> tuple[dict[str, str], dict[str, str]] |
 
 
 def _message(request: Request) -> Any:
-    """The question as a message; in a conversation that has no context yet, what was said before comes with it."""
+    """The question as a message; without a context yet, the earlier chat is included."""
     from a2a.types import Message, Part, Role
 
     session = request.session if isinstance(request.session, Mapping) else {}
@@ -330,7 +330,7 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Answer:
-    """What has come of a question so far."""
+    """The answer to a question so far."""
 
     def __init__(self, began: float) -> None:
         self.task = ""
@@ -339,11 +339,11 @@ class _Answer:
         self._context = ""
         self._state = ""
         self._said: list[Any] = []
-        """The parts of what the agent said besides its state, or instead of a task."""
+        """The parts of a message with the final state, or of a message instead of a task."""
         self._artifacts: dict[str, list[Any]] = {}
         self._history: list[Any] = []
         self._updates: list[list[Any]] = []
-        """The parts of what the agent said while it worked."""
+        """The parts of progress messages."""
 
     @property
     def is_running(self) -> bool:
@@ -351,7 +351,7 @@ class _Answer:
         return bool(self.task) and self._state in _RUNNING
 
     def take(self, event: Any) -> None:
-        """Take in what the agent sent."""
+        """Apply an event of the agent."""
         match event.WhichOneof("payload"):
             case "message":
                 self._context, self._state = event.message.context_id or self._context, "completed"
@@ -422,10 +422,7 @@ class _Answer:
         )
 
     def _transcript(self, text: str) -> Transcript | None:
-        """What the agent called and thought while it worked, and what it made; None where that is its text alone.
-
-        What it only says of its progress is left out.
-        """
+        """The agent's calls, reasoning and artifacts; None if there is only a text. Progress messages are left out."""
         from a2a.types import Role
 
         asked = max((place for place, each in enumerate(self._history) if each.role == Role.ROLE_USER), default=-1)
@@ -441,7 +438,7 @@ class _Answer:
 
 
 def _said(parts: Sequence[Part]) -> Iterator[Message]:
-    """What was said at once, after what tools gave to it."""
+    """The parts of one message, after the results of its tools."""
     if given := tuple(part for part in parts if isinstance(part, Result)):
         calls = tuple(part for part in parts if isinstance(part, Call | Reasoning))
         if calls:
@@ -457,10 +454,10 @@ def _read_parts(parts: Iterable[Any]) -> list[Part]:
 
 
 def _read_part(part: Any) -> Iterator[Part]:
-    """A part of what an agent sent as parts of a transcript.
+    """A part of an agent's message as parts of a transcript.
 
-    The protocol has no calls of its own; agents send them as data, which their metadata calls function_call or
-    function_response, and mark what they thought as a thought.
+    The protocol has no calls. Agents send them as data whose metadata says function_call or function_response, and mark
+    reasoning as a thought.
     """
     from google.protobuf.json_format import MessageToDict
 
@@ -497,7 +494,7 @@ def _read_part(part: Any) -> Iterator[Part]:
 
 
 def _joined(parts: Iterable[Any], between: str) -> str:
-    """Parts as one text; pieces of a text are joined, other parts are on lines of their own."""
+    """Parts as one text; pieces of a text are joined, other parts are on separate lines."""
     text = ""
     for part in parts:
         if any(isinstance(one, Reasoning | Call | Result) for one in _read_part(part)):
@@ -550,7 +547,7 @@ _OURS = _OF_ONE_HOP | {"accept-encoding", "user-agent"}
 
 @dataclass(slots=True)
 class Credentials:
-    """What goes along with a call to prove who asks, and the only origin that is given it."""
+    """The credentials of a call, and the only origin that gets them."""
 
     origin: URL
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -558,7 +555,7 @@ class Credentials:
 
 
 class Calls(httpx.AsyncBaseTransport):
-    """Makes the calls; one that fails is a TargetError, and a redirect is not followed."""
+    """Makes the HTTP calls; a failure becomes a TargetError, and redirects are not followed."""
 
     def __init__(
         self, pool: aiohttp.ClientSession, failures: Failures, credentials: Credentials, timeout: float
@@ -594,7 +591,7 @@ class Calls(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    """What comes in of a success."""
+    """The body of a successful response."""
 
     def __init__(self, response: aiohttp.ClientResponse, failures: Failures, timeout: float) -> None:
         self._response = response

@@ -65,7 +65,7 @@ _COUNTS = {
 }
 """The counts of usage, each with the name that a chat completion has for it, and its default."""
 MAX_SESSION = 100_000
-"""Characters of a session; it is stored with each answer and sent with each question."""
+"""The most characters of a session, which is stored with each answer and sent with each question."""
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -146,7 +146,7 @@ def _is_data(value: object) -> bool:
 
 
 def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
-    """The reply in a mapping that was written for us, so that whatever does not fit in it is a mistake."""
+    """The reply in a mapping written for tui-evals, where an unknown key is a mistake."""
     if (completion := _completion(value)) is not None:
         return completion
     for key in value:
@@ -172,7 +172,7 @@ def _reply_from_mapping(value: Mapping[Any, Any], streamed: str) -> Reply:
 
 
 def _reply_of(value: object, streamed: str) -> Reply:
-    """The reply in an object of a class: what of it can be used, for such a class was not written for us.
+    """The usable parts of an object whose class was not written for tui-evals.
 
     A pydantic model without a text is an answer in JSON.
     """
@@ -228,7 +228,7 @@ def reply_of_parts(parts: Mapping[str, Any], streamed: str = "") -> Reply:
     if given or "chunks" in parts:
         searched = (Retrieval(parts["chunks"]),) if parts.get("chunks") else ()
         retrieved = Message(role="tool", parts=(*given, *searched))
-        # What was retrieved comes before what rests on it.
+        # Retrieved documents come before the text that uses them.
         messages.insert(len(messages) if made or not messages else len(messages) - 1, retrieved)
     if text and text != answer_text(Transcript(tuple(messages))):
         messages.append(Message(role="assistant", parts=(Text(text),)))
@@ -278,7 +278,7 @@ def settled_reply(reply: Reply, which: Which = "last", think: Think = "auto") ->
 
 
 def _completion(data: Mapping[Any, Any]) -> Reply | None:
-    """The reply in what a provider's library returned; None where the data is something else."""
+    """The reply in a result of a provider's library; None for other data."""
     if data.get("object") == "response" and "output" in data:
         return parse_response(data)
     return parse_completion(data) if isinstance(data.get("choices"), list) and "text" not in data else None
@@ -325,7 +325,7 @@ def _diagnostics(value: object) -> Mapping[str, Any]:
 
 
 def _steps(value: object) -> Transcript:
-    """Steps, each what was said and called in it and what the tools gave, as a transcript."""
+    """A transcript of steps, each with text, calls and results of tools."""
     if not isinstance(value, list | tuple):
         raise ValueError("its steps are not a list")
     messages: list[Message] = []
@@ -397,7 +397,7 @@ _PARTS: Mapping[str, Callable[[Any], Any]] = {
     "diagnostics": _diagnostics,
     "session": parse_session,
 }
-"""What an answer may hold, and how each part of it is read."""
+"""The parts of an answer, and how to read each of them."""
 _TOLD = frozenset(("text", "tool_calls", "steps", "messages", "chunks", "reasoning", "citations", "transcript"))
 """Which of it a transcript tells."""
 _SAYING = frozenset(("text", "tool_calls", "steps", "messages", "transcript"))
@@ -441,7 +441,7 @@ def _paths_of_texts(data: Any, path: str) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class CapturedTurn:
-    """The answer of one turn; `text` is None where nothing was captured."""
+    """The answer of one turn; `text` is None if none was captured."""
 
     text: str | None
     tool_calls: tuple[Mapping[str, str], ...] = ()
@@ -540,7 +540,7 @@ class Replay:
         return item
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def _no_response(message: str) -> TargetError:

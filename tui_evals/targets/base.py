@@ -1,4 +1,4 @@
-"""What every target shares: its configuration, the Request it gets, and the Reply or TargetError it gives."""
+"""Shared by all targets: their configuration, the Request, and the Reply or TargetError."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ErrorCode = Literal[
     "toolCallNotAllowed",
 ]
 Fault = Literal["question", "unknown", "target"]
-"""Who is to blame for a failure: only the question that met it, the target whatever it is asked, or unknown.
+"""The cause of a failure: only this question, the target for any question, or unknown.
 
-What is unknown a short question tells (`runs/availability.py`).
+A short probe decides unknown ones (`runs/availability.py`).
 """
 
 
@@ -40,16 +40,16 @@ class AttachedFile:
 
 @dataclass(frozen=True, slots=True)
 class RecorderAddress:
-    """Where an agent asks its models, so that they are recorded: in its variables, and in the headers of a question."""
+    """The address at which an agent calls its models so that they are recorded: variables, and question headers."""
 
     environment: Mapping[str, str | None]
-    """None where a variable is taken away."""
+    """None removes a variable."""
     headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One turn for a target: the chat so far with the question last, and the kind of answer wanted."""
+    """One turn for a target: the chat so far with the question last, and the form of the answer."""
 
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -63,16 +63,16 @@ class Request:
     repeat: int = 0
     variables: Mapping[str, Any] = field(default_factory=dict)
     session: Any = None
-    """What the target's last reply in this conversation gave as its session; None before one did."""
+    """The session from the target's last reply in this conversation; None before the first one."""
     attachments: tuple[AttachedFile, ...] = ()
-    """The files of what was said since the last reply; in the form of the chat protocol they are in the messages."""
+    """The files since the last reply; in the form of the chat protocol they are in the messages."""
     recorder: RecorderAddress | None = None
 
 
 MAX_TOKENS = 100_000_000
 """A larger count is taken for an error; no model reads or writes so much at once."""
 MAX_COST = 100_000.0
-"""US dollars; a call that is said to cost more is taken for an error."""
+"""US dollars; a higher reported cost of a call counts as an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The answer of a target; `cost` is what the target says the call cost, None where it does not say."""
+    """The answer of a target; `cost` is what the target reports, or None."""
 
     text: str
     tool_calls: tuple[Mapping[str, Any], ...] = ()
@@ -114,9 +114,9 @@ class Reply:
     scripted: bool = False
     """Whether the answer was written beforehand instead of by a model."""
     is_noted: bool = False
-    """Whether the calls that it took are noted by themselves, with what they cost."""
+    """Whether its calls are recorded separately, with their costs."""
     transcript: Transcript | None = None
-    """All that was said and done, where that is more than the text and the calls, which follow from it."""
+    """The whole transcript, if it has more than the text and the calls."""
 
 
 class TargetError(Exception):
@@ -145,7 +145,7 @@ class TargetError(Exception):
         self.unbilled = unbilled or nobody_there
         """Whether it certainly cost nothing, because the question was not sent or was refused."""
         self.traceback = traceback
-        """Where it was raised, for an exception of the user's own code."""
+        """The traceback of an exception in the user's code."""
         may_be_target = retryable or nobody_there or code == "agentAuthenticationError"
         self.fault: Fault = fault or ("unknown" if may_be_target else "question")
         self.attempts = 0
@@ -194,11 +194,11 @@ class Price:
     input_per_million: float
     output_per_million: float
     cached_per_million: float | None = None
-    """Of input that the provider had cached; None where that costs like any other."""
+    """The price of input that the provider had cached; None if it costs like other input."""
     per_call: float | None = None
 
     def cost(self, usage: Usage) -> float:
-        """What a call that took these tokens costs."""
+        """The cost of a call with these tokens."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         of_cached = self.input_per_million if self.cached_per_million is None else self.cached_per_million
         read = (usage.input_tokens - cached) * self.input_per_million + cached * of_cached
@@ -206,25 +206,25 @@ class Price:
 
     @property
     def most_per_input(self) -> float:
-        """What a million tokens of input cost at most."""
+        """The highest price of a million input tokens."""
         return max(self.input_per_million, self.cached_per_million or 0.0)
 
     @property
     def is_per_call(self) -> bool:
-        """Whether each call has one fixed price, whatever its tokens."""
+        """Whether each call has one fixed price, independent of its tokens."""
         return self.per_call is not None and not (self.input_per_million or self.output_per_million)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """Where the tools of an agent come from that the engine calls for it, and which of them may be called."""
+    """The tools that the engine calls for an agent, and which of them may be called."""
 
     functions: str | None = None
     """A Python file of the project, whose public functions are tools."""
     mcp: tuple[str, ...] = ()
     """MCP servers: `stdio:` and a command, or a URL."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """What is sent to the URLs besides; secrets are env:NAME."""
+    """Headers for the URLs; secrets are env:NAME."""
     scripted: str | None = None
     """A JSON file of the project with `tools` and `tool_results`, as a dataset has them."""
     approved: tuple[str, ...] | None = None
@@ -233,7 +233,7 @@ class ToolSettings:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is given of it, as plain data."""
+        """The settings that are given, as plain data."""
         approved = None if self.approved is None else list(self.approved)
         plain = {**asdict(self), "mcp": list(self.mcp), "approved": approved}
         return {name: value for name, value in plain.items() if value or (name == "approved" and approved is not None)}
@@ -253,7 +253,7 @@ class HttpService:
     url: str
     """Its URL, or env:NAME; templates can follow the host."""
     method: str = ""
-    """Empty is POST where something is sent, else GET."""
+    """Empty means POST with a body, else GET."""
     body: Any = None
     """A template of the text, or a table whose texts are templates, which is sent as JSON."""
     form: Mapping[str, str] | None = None
@@ -264,28 +264,28 @@ class HttpService:
     """The path of its calls; or a table with `path`, and the names that the service has for ours."""
     steps: str | Mapping[str, str] | None = None
     chunks: str | Mapping[str, str] | None = None
-    """What it retrieved; a table as for its calls."""
+    """The retrieved texts; a table as for its calls."""
     reasoning: str | None = None
     citations: str | Mapping[str, str] | None = None
     diagnostics: str | Mapping[str, str] | None = None
-    """The path of an object with whatever else it tells, or a path for each name."""
+    """The path of an object with further facts, or a path for each name."""
     usage: str | Mapping[str, str] | None = None
     """The path of an object with the counts, or a path for each count."""
     error: str | None = None
     session: str | None = None
     job: str | None = None
-    """Of a service that begins a job: the path of its name in the first reply, which templates of `poll` know."""
+    """For a service that starts a job: the path of its id in the first reply, for templates in `poll`."""
     poll: str | None = None
     """The address that is asked until the job is done."""
     done: str | None = None
-    """The path of what says so: true, or a word such as `completed`."""
+    """The path of the value that says so: true, or a word such as `completed`."""
     every: float | None = None
     """Seconds between two questions whether the job is done."""
     stream: Literal["sse", "jsonl"] | None = None
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is given of it, as plain data."""
+        """The settings that are given, as plain data."""
         given = ((each.name, getattr(self, each.name)) for each in fields(self))
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in given if value}
 
@@ -317,17 +317,17 @@ class TargetConfig:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every HTTP request; env:NAME in a value is replaced by the variable."""
     stream: bool = False
-    """Whether the answer is asked for in pieces, so that the time to the first of them is known."""
+    """Whether to stream the answer, so that the time to its first piece is known."""
     http: HttpService | None = None
     """How it is asked where it is a service of its own kind."""
     door: str | None = None
-    """The target that answers what an agent asks its models, so that a run records their calls."""
+    """The target that answers an agent's questions to its models, so that a run records them."""
     door_host: str = "127.0.0.1"
-    """The name by which the agent reaches this machine; another one opens the door to containers."""
+    """The host name under which the agent reaches this machine; a name other than the default admits containers."""
     answer: Which = "last"
     """Which of several messages is the answer: the last one with a text, or all together."""
     think: Think = "auto"
-    """Whether the reasoning that a text begins with is taken out of it."""
+    """Whether to remove the reasoning at the beginning of a text."""
     kind: Literal["chat", "embedding"] = "chat"
     """Whether it answers questions, or gives vectors to evaluators that compare meanings."""
     where: str = field(default="", compare=False)
@@ -369,34 +369,35 @@ def replace_references(text: str, by: Callable[[str], str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetContext:
-    """What a target may need besides its configuration."""
+    """The context in which a target is opened, besides its configuration."""
 
     environment: Mapping[str, str]
     root: Path
     """The folder of the project."""
     load_items: Callable[[Path], Sequence[Mapping[str, Any]]]
-    """Reads the items of a dataset file, for answers captured earlier."""
+    """Reads the items of a dataset file, for recorded answers."""
     apart: bool = False
     """Whether another process will ask the target, so that none of the user's code may be imported into this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetKind:
-    """One kind of target, which the module that serves it declares as `KIND`.
+    """One kind of target, which its module declares as `KIND`.
 
-    An installed package adds one through the entry-point group `tui_evals.targets`, under the word that its
-    models begin with.
+    An installed package adds one with the entry-point group `tui_evals.targets`, under the word that its models start
+    with.
     """
 
     form: str
-    """How its models are written: `word:WHAT`, or `word` where there is nothing to say after it."""
+    """The form of its models: `word:WHAT`, or only `word`."""
     open: Callable[[TargetConfig, TargetContext], Target]
     """Makes the target; ConfigurationError says which setting is wrong."""
     asks_model: bool = False
     """Whether a model answers over the network: its answers cost by the price table and are kept in the cache."""
     check: Callable[[TargetConfig, TargetContext], str | None] | None = None
-    """Says, without asking anything, what keeps the target from answering: ConfigurationError, or else the address at
-    which a server has to listen, None where there is none. Without it, to open the target is the check."""
+    """Checks without a request whether the target can answer: raises ConfigurationError, or returns an address where a
+    server has to listen, or None. Without it, opening the target is the check.
+    """
 
     @property
     def name(self) -> str:

@@ -112,11 +112,11 @@ def parse_completion(document: Any) -> Reply:
 _BESIDE = dict.fromkeys(
     ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "annotations", "images", "audio")
 )
-"""What a message may hold besides its text and its calls."""
+"""The fields of a message besides its text and its calls."""
 
 
 def _transcript(message: Mapping[str, Any]) -> Transcript | None:
-    """All that a message says, where that is more than a text and calls."""
+    """The transcript of a message, if it has more than a text and calls."""
     content = message.get("content")
     beside = not _BESIDE.keys().isdisjoint(message) and any(message.get(name) for name in _BESIDE)
     # Some servers want their empty reasoning back with a call.
@@ -152,7 +152,7 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
-    """The tokens counted, and a note where what the provider states cannot be a count."""
+    """The tokens, and a note if a value of the provider cannot be a count."""
     stated = counted.get("prompt_tokens"), counted.get("completion_tokens")
     if stated == (None, None):
         return None, ""
@@ -199,7 +199,7 @@ def _join_stream(body: bytes) -> dict[str, Any]:
 
 
 def _events(body: bytes) -> Iterator[Any]:
-    """What the events of a stream hold; one that is called an error states one, whatever it holds."""
+    """The data of the events in a stream; an event named `error` reports an error, whatever its data."""
     is_error = False
     for line in body.splitlines():
         if line.startswith(b"event:"):
@@ -268,12 +268,12 @@ _LOGPROBS = "message.output_text.logprobs"
 RESPONSE_ITEMS = "response_items"
 """The field of an assistant message that holds the items it was, which go back as they came."""
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
-"""What a response is to include where the provider keeps nothing, so that its reasoning can go back in a tool loop."""
+"""The field to include if the provider stores nothing, so that reasoning can be sent back in a tool loop."""
 _INSTRUCTING = ("system", "developer")
 
 
 def response_body(chat: Mapping[str, Any]) -> dict[str, Any]:
-    """What a question of the chat protocol is here; the provider is to keep nothing of it unless `store` says so."""
+    """A request of the chat protocol in this one; the provider stores it only if `store` says so."""
     body: dict[str, Any] = {"store": False, **_input(chat["messages"])}
     text: dict[str, Any] = dict(chat.get("text") or {})
     for name, value in chat.items():
@@ -292,7 +292,7 @@ def response_body(chat: Mapping[str, Any]) -> dict[str, Any]:
                 text["format"] = {**value, **value.get("json_schema", {})}
                 text["format"].pop("json_schema", None)
             case "logprobs" | "include":
-                # Log-probabilities come where they are named among what the answer is to include.
+                # Log-probabilities are returned if they are in `include`.
                 named = value if name == "include" else [_LOGPROBS] if value else []
                 body["include"] = [*body.get("include", ()), *named]
             case "tools":
@@ -316,7 +316,7 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _input(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The chat as input items, with what it begins with as instructions."""
+    """The chat as input items, with its first messages as instructions."""
     opening = 0
     while opening < len(messages) - 1 and messages[opening].get("role") in _INSTRUCTING:
         opening += 1
@@ -326,7 +326,7 @@ def _input(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A message as the items it is here: what was said, and each call of a function or its result."""
+    """A message as items: its text, and each function call or result."""
     role, content = message.get("role", "user"), message.get("content")
     if role == "tool":
         output = content_text(content)
@@ -391,7 +391,7 @@ def _last_of_stream(body: bytes) -> Any:
 
 
 def begins_answer(event: Mapping[str, Any]) -> bool:
-    """Whether an event of a stream holds a piece of the answer; what the model thought before is none."""
+    """Whether an event of a stream has a piece of the answer; reasoning before it does not count."""
     kinds = ("response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta")
     return event.get("type") in kinds and bool(event.get("delta"))
 
@@ -431,9 +431,9 @@ def parse_response(document: Any) -> Reply:
 
 
 def _items_transcript(items: Sequence[Mapping[str, Any]], calls: bool) -> Transcript | None:
-    """All that the items of a response say, where that is more than a text and calls.
+    """The transcript of a response's items, if there is more than a text and calls.
 
-    Of a response with calls the first reasoning keeps all items: each goes back with the one that follows it.
+    In a response with calls, the first reasoning keeps all items, because each must be sent back with the one after it.
     """
     parts: list[Part] = []
     is_kept = False
@@ -459,7 +459,7 @@ def _finish(document: Mapping[str, Any], calls: bool) -> str:
 
 
 def _usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
-    """The tokens counted, and a note where what the provider states cannot be a count."""
+    """The tokens, and a note if a value of the provider cannot be a count."""
     stated: dict[str, Any] = {
         "input_tokens": counted.get("input_tokens"),
         "output_tokens": counted.get("output_tokens"),
@@ -476,7 +476,7 @@ def _usage(counted: Mapping[str, Any]) -> tuple[Usage | None, str]:
 
 
 EMBEDDINGS_WANTED = "a list of embeddings"
-"""What an answer is, in words."""
+"""The form of an answer, in words."""
 
 
 def embedding_body(config: TargetConfig, model: str, request: Request) -> dict[str, Any]:
@@ -510,7 +510,7 @@ def parse_embeddings(document: Any) -> Reply:
 
 
 def _numbers(value: object) -> list[float]:
-    if isinstance(value, str):  # how some servers write it, whatever is asked for
+    if isinstance(value, str):  # some servers use this form, whatever was requested
         numbers = array("f")
         try:
             numbers.frombytes(base64.b64decode(value, validate=True))

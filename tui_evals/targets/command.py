@@ -70,7 +70,7 @@ class Process(asyncio.SubprocessProtocol):
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # asyncio would wait here for whatever the program has started by now and holds its pipes.
+            # asyncio would wait here for processes that the program has started and that hold its pipes
             with suppress(OSError, ValueError):
                 await starting
                 await self.end()
@@ -80,7 +80,7 @@ class Process(asyncio.SubprocessProtocol):
             raise TargetError("agentRequestFailed", message) from None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It runs."""
+        """Called once it runs."""
         self._transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -91,7 +91,7 @@ class Process(asyncio.SubprocessProtocol):
             self._errors = (self._errors + data)[-_ERROR_TAIL:]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has exited and all it wrote has been read."""
+        """Called once it has exited and all its output was read."""
         self._ended.set()
         self._on_exit()
 
@@ -164,7 +164,7 @@ def _find_program(line: str, environment: Mapping[str, str], root: Path, code: M
 
 
 class Command:
-    """One process for every turn."""
+    """Starts one process for every turn."""
 
     is_shared = False
 
@@ -172,7 +172,7 @@ class Command:
         self._program = program
 
     async def ask(self, request: Request) -> Reply:
-        """The output of the program for the question; it is killed when this is cancelled."""
+        """The output of the program for the question; cancelling kills it."""
         output = bytearray()
         done = asyncio.Event()
 
@@ -201,11 +201,11 @@ class Command:
             raise TargetError("agentResponseUnparseable", message) from None
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class JsonLines:
-    """One process for all turns, started with the first one and again after it ended."""
+    """Uses one process for all turns, started with the first one and again if it has ended."""
 
     def __init__(self, program: Program, params: Mapping[str, Any]) -> None:
         self._program = program

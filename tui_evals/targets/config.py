@@ -31,7 +31,7 @@ _CONCURRENCY = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDefaults:
-    """The defaults of a run for what the command line does not give."""
+    """The defaults of a run for options that are not given."""
 
     targets: tuple[str, ...] = ()
     concurrency: int | None = None
@@ -68,7 +68,7 @@ class Settings:
 
     @property
     def secret_variables(self) -> frozenset[str]:
-        """The variables among them that are sent as keys, whatever they are called."""
+        """The variables that are sent as keys, whatever their names."""
         keys = (target.api_key.removeprefix("env:") for target in self.targets.values() if target.api_key)
         return frozenset(keys) | self._sent_in_headers
 
@@ -80,12 +80,12 @@ class Settings:
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """The targets that answer questions, by name; others give vectors only."""
+        """The names of targets that answer questions; others return only vectors."""
         return tuple(name for name, target in self.targets.items() if target.kind != "embedding")
 
     @property
     def usual_targets(self) -> tuple[str, ...]:
-        """What a run asks that names no target: those of [run], else the only one that answers and does not judge."""
+        """The targets of a run that names none: those of [run], else the only one that answers and does not judge."""
         others = tuple(name for name in self.answering if name != self.judge)
         return self.run.targets or (others if len(others) == 1 else ())
 
@@ -138,7 +138,7 @@ def load_settings(root: Path, *, whole: bool = False) -> Settings:
 
 
 def load_looks(root: Path) -> Settings:
-    """What the configuration says of the workbench itself, and nothing else of it: enough for a first picture."""
+    """The settings of the workbench only, which is enough for the first frame."""
     read = _read(root / FILE, root)
     ui = read[1].get("ui") if read is not None else None
     return Settings(ui=ui if isinstance(ui, dict) else {})
@@ -174,7 +174,7 @@ def invalid_toml(file: Path, text: str, problem: tomllib.TOMLDecodeError) -> Con
 
 
 def _faulty(file: Path, text: str, faults: Mapping[tuple[object, ...], str]) -> ConfigurationError:
-    """What is wrong with settings, each with its line; the file is named once."""
+    """An error with all invalid settings and their lines; the file is named once."""
     sentences = [(line_of_setting(text, setting), sentence) for setting, sentence in faults.items()]
     first, message = sentences[0]
     for (before, _), (line, sentence) in pairwise(sentences):
@@ -308,9 +308,9 @@ def with_door(agent: TargetConfig, door: str) -> TargetConfig:
 
 
 def find_target(word: str, settings: Settings, where: str = str(FILE)) -> TargetConfig:
-    """The target a word means: a section of the configuration, else a model by its spelling; `@NAME=VALUE` varies it.
+    """The target for a word: a section of the configuration, else a model; `@NAME=VALUE` changes a parameter.
 
-    `where` is the file that says the word; it is empty where you typed it, which is a yes for what it does.
+    `where` is the file that has the word. It is empty for a typed word, which is approved by typing it.
     """
     if word in settings.targets:
         return settings.targets[word]

@@ -22,7 +22,7 @@ from tui_evals.targets.config import FILE, invalid_toml, load_settings
 
 
 def write_setting(root: Path, key: tuple[str, ...], value: object) -> None:
-    """Set a setting of the project at a folder, or remove it with None; what would not be valid is not written."""
+    """Set a setting of the project in a folder, or remove it with None; an invalid value is not written."""
     file = root / FILE
     text = _read_text(file)
     before = _parse_toml(file, text)
@@ -118,7 +118,7 @@ def _change_setting(settings: Mapping[str, Any], file: Path, key: tuple[str, ...
 
 
 def _edit_text(file: Path, text: str, key: tuple[str, ...], value: object, changed: Mapping[str, Any]) -> str:
-    """The text with the setting changed; refused unless it then reads as wanted, whatever shape the file has."""
+    """The text with the setting changed; refused unless the result reads as `changed`."""
     by_hand = f"{'.'.join(key)} could not be set in {file}; set it there by hand"
     try:
         document = tomlkit.parse(text)
@@ -199,7 +199,7 @@ EMPTY = """\
 # api_key = "env:OPENAI_API_KEY"     # set in the environment or .env.local; a key itself has no place here
 # params = { temperature = 0 }
 """
-"""A configuration in which nothing is set."""
+"""A configuration without settings."""
 
 FUNCTION = '''\
 """What is evaluated: {name} is given each question, and returns its answer."""
@@ -221,17 +221,17 @@ class Question:
     option: str
     text: str
     default: str | None = None
-    """Taken where nothing is said; without one it has to be said."""
+    """The value if no answer is given; without it an answer is required."""
     guessed: bool = False
-    """Whether the default is a guess, which only a person can agree to."""
+    """Whether the default is a guess, which the user must confirm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """One kind of target to begin with."""
+    """One kind of target to start with."""
 
     name: str
-    """What its section is called."""
+    """The name of its section."""
     questions: tuple[Question, ...]
     section: Callable[[Mapping[str, str]], str]
 

@@ -310,7 +310,7 @@ _PARTS: Mapping[str, type[_ConfigPart]] = {
 
 
 def faults_in(data: Mapping[str, Any]) -> dict[tuple[object, ...], str]:
-    """What is wrong in the data of a file: a sentence for each setting, by its place."""
+    """The errors in the data of a file: a sentence for each setting, by its path."""
     found = dict(_missing_models(data))
     try:
         ConfigModel.model_validate(data)
@@ -321,7 +321,7 @@ def faults_in(data: Mapping[str, Any]) -> dict[tuple[object, ...], str]:
 
 
 def _missing_models(data: Mapping[str, Any]) -> Iterator[tuple[tuple[object, ...], str]]:
-    """A target needs a model, unless it is a service of its own kind; a price says what it is for."""
+    """Errors of targets without a model or a service, or with an incomplete price."""
     targets = data.get("targets")
     for name, target in targets.items() if isinstance(targets, dict) else ():
         if not isinstance(target, dict):

@@ -47,7 +47,7 @@ def recorded() -> Mapping[str, Any]:
 
 
 def key_of(text: str) -> str:
-    """What a text is called in the recorded replies: itself, or its beginning and a checksum of all of it."""
+    """The key of a text in the recorded replies: itself, or its beginning and a checksum."""
     plain = " ".join(text.split())
     digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
     return plain if len(plain) <= _LONGEST_KEY else f"{plain[: _LONGEST_KEY - 10]}… {digest[:8]}"
@@ -60,7 +60,7 @@ def _all_text(messages: Messages) -> str:
 def _fenced_texts(said: str) -> tuple[dict[str, str], str]:
     """The fenced texts by name, and the text around them."""
     mark = _MARK.search(said)
-    # Only the mark that is explained first counts: a text may hold marks of its own.
+    # Only the mark that is explained first counts: a text may contain other marks.
     end = re.escape(f"</data-{mark[1]}>") if mark else "$."
     fence = re.compile(rf"<data-{mark[1] if mark else ''} ([^\n>]{{1,60}})>\n(.*?)\n{end}", re.DOTALL)
     texts: dict[str, str] = {}
@@ -181,7 +181,7 @@ _RATED = re.compile(
     r"\b(?:rat(?:e|ing)|scores?|scale|number|integer|grade)\b[^.\n]{0,60}?\b(\d) ?(?:-|–|to|and|through) ?(\d|10)\b",
     re.IGNORECASE,
 )
-"""Where a prompt that requires no schema asks for a number of a short scale, such as `a number from 1 to 5`."""
+"""A request, without a schema, for a number on a short scale, such as `a number from 1 to 5`."""
 
 
 def _wants_ok_or_err(prompt: str) -> bool:
@@ -285,7 +285,7 @@ _LONG = "That is all I know so far, and I may have mixed up a detail or two alon
 
 
 def written(messages: Messages, seed: float) -> str | None:
-    """What a step is answered, drawn from its texts alone; None for one that is not known or wants a verdict."""
+    """The reply of a step, derived from its texts only; None for an unknown step or a verdict."""
     if not messages or "stands material to work from" not in content_text(messages[0].get("content")):
         return None
     first = next((at for at, one in enumerate(messages) if one.get("role") == "assistant"), len(messages))
@@ -326,7 +326,7 @@ def written(messages: Messages, seed: float) -> str | None:
 
 
 def _step_of(texts: Mapping[str, str], words: str) -> str | None:
-    """The name of the step, by the texts it shows; where it shows the prompt alone, by what it speaks of most."""
+    """The name of the step, from the texts it shows; if it shows only the prompt, from its most frequent words."""
     if _HEADER.search(words):
         return "tests"
     if _wants_ok_or_err(words):
@@ -385,7 +385,7 @@ def _values(inputs: str, number: int, names: Sequence[str] = ()) -> dict[str, st
 
 
 def _expanded(text: str) -> str:
-    """An input made longer; of a JSON object every text of several words."""
+    """A longer version of an input; in a JSON object, of every text with several words."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -469,7 +469,7 @@ def _count_wanted(instruction: str, words: str) -> int:
 
 
 def _varied(item: Mapping[str, Any], opening: str, ending: str) -> dict[str, Any]:
-    """The item with its question between an opening and an ending; of a conversation the first question."""
+    """The item with its question between an opening and an ending; in a conversation, its first question."""
 
     def varied(text: str) -> str:
         question = text if len(text) <= _LONGEST_QUESTION else _SENTENCES.split(text.strip())[-1]
@@ -553,7 +553,7 @@ class Demo:
         raise TargetError("agentRequestFailed", message, retryable=True, status=503)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def _manner(config: TargetConfig) -> Manner:
@@ -570,7 +570,7 @@ def _manner(config: TargetConfig) -> Manner:
 
 
 def _mark(request: Request, seed: float) -> str:
-    """A fingerprint of the request: whatever is drawn is drawn from it."""
+    """A hash of the request, which all random choices depend on."""
     asked = [request.messages, request.tools, request.response_format, request.item, request.turn, request.repeat]
     return hashlib.sha256(json.dumps([seed, *asked], sort_keys=True, default=str).encode()).hexdigest()
 

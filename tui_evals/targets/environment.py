@@ -1,7 +1,7 @@
-"""The variables a project runs with: its `.env` files, layered, below what the process was given.
+"""The variables of a project: its `.env` files in layers, overridden by those of the process.
 
-A file of the project may set the variables of providers and those that the project's own settings name. What steers
-interpreters, loaders, proxies, certificates or this program comes from the process alone.
+A file of the project may set variables of providers and those named in the project's settings. Variables that control
+interpreters, loaders, proxies, certificates or this program come only from the process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Variables(Mapping[str, str]):
         self._files = {name: file for name, (_, file) in files.items() if name not in process}
         self._values = {**{name: value for name, (value, _) in files.items()}, **process}
         self.trusting = trusting
-        """Whether what the project asks for is done unasked."""
+        """Whether the project's requests are approved without asking."""
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]

@@ -49,7 +49,7 @@ _WORDS: Mapping[Refusal, re.Pattern[str]] = {
     ),
     "credit": re.compile("credit balance is too low|insufficient (balance|credits)", re.IGNORECASE),
 }
-"""What the message says of a provider that has no code for it."""
+"""Patterns of messages from providers without a code for the refusal."""
 _PAUSE = re.compile(
     r"\b(?:try again|retry) (?:in|after) (?:(?P<h>\d+) ?h ?)?(?:(?P<m>\d+) ?m(?!s) ?)?"
     r"(?:(?P<s>\d+(?:\.\d+)?)(?: ?(?P<unit>ms|s)|(?! ?[a-z\d])))?",
@@ -66,7 +66,7 @@ def error_message(body: str) -> str:
 
 
 def refusal_of(status: int, body: str, pause: float | None = None) -> Refusal:
-    """Why the provider will answer this question never, or no question at all; `pause` is what a header asks for."""
+    """Why the provider will never answer this question, or any question; `pause` is the pause in a header."""
     if not 400 <= status < 500:
         return ""
     error = _error(body)
@@ -80,13 +80,13 @@ def refusal_of(status: int, body: str, pause: float | None = None) -> Refusal:
         return refusal
     if status == 402:
         return "credit"
-    # Google names a pause of seconds all the same; who says how long a day's quota takes to fill up is waited for.
+    # Google names a short pause even for a daily quota; other pauses are waited for.
     daily = "PerDay" in body or ("per day" in message and pause is None and pause_in(body) is None)
     return "quota" if status == 429 and daily else ""
 
 
 def pause_in(body: str) -> float | None:
-    """How many seconds to wait, from Google's RetryInfo, else from what the message says."""
+    """The seconds to wait, from Google's RetryInfo, else from the message."""
     error = _error(body)
     for detail in _dicts(error.get("details")) if isinstance(error, dict) else ():
         delay = detail.get("retryDelay")
@@ -100,7 +100,7 @@ def pause_in(body: str) -> float | None:
 
 
 def _error(body: str) -> Any:
-    """What an error body says of the error: an object or a text."""
+    """The error in a response body: an object or a text."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -183,7 +183,7 @@ def stated_status(error: object) -> int | None:
 
 
 def error_word(error: object) -> str:
-    """The word or number by which a provider knows an error; empty where it has none."""
+    """The code of an error, a word or a number; empty if it has none."""
     if not isinstance(error, Mapping):
         return ""
     number = error.get("code")
@@ -211,9 +211,9 @@ _ADVICE = {
     429: "Lower concurrency or set requests_per_minute.",
 }
 _LOST_ANSWERS = frozenset((408, 499, 502, 504, 520, 522, 524))
-"""What a gateway answers that did not wait for the model, which may have answered and is paid for."""
+"""Statuses of a gateway that did not wait for the model, which may have answered at a cost."""
 _OF_THE_QUESTION = frozenset((400, 413, 414, 422, 431, 451))
-"""What a server answers that blames the question, and says nothing of others."""
+"""Statuses that blame the question and say nothing about others."""
 _CODES: dict[int, ErrorCode] = {
     401: "agentAuthenticationError",
     403: "agentAuthenticationError",
@@ -225,7 +225,7 @@ _CODES: dict[int, ErrorCode] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the settings of an endpoint are called, for advice."""
+    """The names of an endpoint's settings, for advice."""
 
     address: str = "base_url"
     key: str = "the key that api_key refers to"
@@ -241,7 +241,7 @@ MODEL = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The failures of one endpoint, named `where`; secrets of the environment and `secrets` are kept out of them."""
+    """The failures of one endpoint, named `where`, without secrets of the environment and without `secrets`."""
 
     where: str
     environment: Mapping[str, str]
@@ -286,7 +286,7 @@ class Failures:
 
     @property
     def _own_advice(self) -> Mapping[int | str, str]:
-        """What to do about a refusal or a status that has to do with settings."""
+        """Advice for a refusal or a status that is about settings."""
         own = self.settings
         return {
             "key": f"Check {own.refused_key}.",
@@ -328,7 +328,7 @@ class Failures:
         return TargetError("agentResponseUnparseable", message, retryable=True)
 
     def broken_off(self, body: str) -> TargetError:
-        """An answer that was promised whole and broke off; of what came `body` may be empty, or not be known."""
+        """The error for an answer that broke off; `body` may be empty."""
         came = f" after: {self.readable(body[:MAX_ERROR_BODY])}" if body.strip() else ""
         message = f"The answer of {self.where} broke off{came}. It may pass; ask again."
         return TargetError("agentResponseUnparseable", message, retryable=True)
@@ -382,7 +382,7 @@ class Failures:
 
 
 def _fault_of(status: int, refusal: Refusal) -> Fault:
-    """Who is to blame for a refusal; of money and quotas a short question would tell nothing of longer ones."""
+    """The cause of a refusal; for money and quotas, a short probe would say nothing about longer questions."""
     if refusal in ("credit", "quota"):
         return "target"
     is_of_question = refusal == "filter" or (refusal == "" and status in _OF_THE_QUESTION)

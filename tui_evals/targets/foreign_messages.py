@@ -45,7 +45,7 @@ _ROLES: Mapping[str, str] = {
     "developer": "system",
     "function": "tool",
 }
-"""What other tools call a role or a kind of message."""
+"""The roles and kinds of messages of other tools."""
 _CALLS = frozenset(("tool_use", "tool_call", "tool-call", "function_call", "builtin-tool-call", "server_tool_use"))
 _CALLS |= {"mcp_call", "custom_tool_call"}
 _RESULT_TYPES = frozenset(("tool_result", "tool_call_response", "tool-return", "builtin-tool-return"))
@@ -62,7 +62,7 @@ def transcript_of_messages(messages: Sequence[object]) -> Transcript:
 
 
 def read_messages(data: object) -> Iterator[Message]:
-    """The messages in one of another tool, which may hold what was said and what tools gave."""
+    """The messages in one of another tool, which may contain both text and results of tools."""
     if isinstance(data, str):
         yield Message(role="assistant", parts=(Text(data),))
         return
@@ -116,7 +116,7 @@ def _artifacts(data: Mapping[str, Any]) -> Iterator[Retrieval]:
 
 
 def _thoughts_beside(data: Mapping[str, Any]) -> Iterator[Reasoning]:
-    """What a chat completion has of reasoning besides its content, to be sent back as it came."""
+    """Reasoning outside the content of a chat completion, to be sent back unchanged."""
     beside = data.get("additional_kwargs")
     yield from reasoning_of({**(beside if isinstance(beside, Mapping) else {}), **data})
 
@@ -141,7 +141,7 @@ def _reasoning(block: Mapping[str, Any]) -> Iterator[Reasoning]:
 
 
 def _parts_beside(data: Mapping[str, Any]) -> Iterator[Part]:
-    """What a message has besides its content: calls, a refusal, sounds, pictures, citations."""
+    """The parts of a message outside its content: calls, a refusal, sounds, pictures, citations."""
     for call in _list(data.get("tool_calls")):
         yield from read_call(call)
     if refusal := _text_of(data.get("refusal")):
@@ -220,7 +220,7 @@ def read_call(value: object) -> Iterator[Part]:
 
 
 def read_documents(value: object) -> Iterator[Document]:
-    """What a search found: a list of texts, or of objects with a text; what has none is left out."""
+    """The results of a search: a list of texts, or of objects with a text; others are left out."""
     for row in _list(value):
         inner = row["node"] if isinstance(row, Mapping) and isinstance(row.get("node"), Mapping) else row
         if not isinstance(inner, Mapping):
@@ -291,7 +291,7 @@ def _image(block: Mapping[str, Any]) -> Image:
 
 
 MAX_MEDIA = 4_000_000
-"""Characters of a picture, a sound or a file that are kept; of a longer one its name and its type are."""
+"""The most characters of a picture, a sound or a file to keep; a larger one keeps its name and type."""
 
 
 def _media(value: object) -> str:
@@ -317,7 +317,7 @@ def read_tokens(usage: object) -> dict[str, int]:
 
 
 def took_of(data: Mapping[str, Any]) -> Took | None:
-    """What a message or a call took, as far as it says so."""
+    """The tokens and the time of a message or a call, if it has them."""
     facts: dict[str, Any] = dict(read_tokens(data.get("usage_metadata") or data.get("usage")))
     seconds = next((data[name] for name in ("seconds", "duration", "duration_s") if _is_number(data.get(name))), None)
     ms = next((data[name] for name in ("ms", "duration_ms", "latency_ms") if _is_number(data.get(name))), None)
@@ -346,7 +346,7 @@ def _first_text(data: object, names: Iterable[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON data; what JSON does not know is its text."""
+    """A value as JSON data; other objects become their text."""
     return json.loads(json.dumps(value, default=str))
 
 
@@ -404,7 +404,7 @@ def _of_pydantic_ai(value: Any) -> dict[str, Any]:
 
 
 def _pydantic_messages(data: Any) -> Iterator[Message]:
-    """A request has what the user and the tools said, a response what the model did."""
+    """A request has the texts of the user and the tools, a response those of the model."""
     parts = data.get("parts") if isinstance(data, Mapping) else None
     if not isinstance(parts, list):
         return

@@ -78,11 +78,11 @@ def _copy(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """What is called: a function, or the method of an object that has to be made."""
+    """The code to call: a function, or a method of an object that has to be created."""
 
     function: Callable[..., Any]
     owner: object = None
-    """What the function is in, with its setup and teardown."""
+    """The module or object of the function, with its setup and teardown."""
     of_class: type | None = None
     """The class whose object has to be made, and `function` is a method of."""
 
@@ -101,7 +101,7 @@ class Function:
     keeps_time = True
     """Attempts are timed from the call of the code, without the setup before it."""
     is_shared = False
-    """Where its models are recorded, each question brings an address of its own."""
+    """If its models are recorded, each question has its own address."""
 
     def __init__(
         self, code: _Code, name: str, parameters: _Parameters, timeout: float, seal: Seal | None = None
@@ -115,7 +115,7 @@ class Function:
         self._lifetime: Lifetime | None = None
 
     async def ask(self, request: Request) -> Reply:
-        """What the code returns, or TargetError with what it raised."""
+        """The result of the code, or TargetError with its exception."""
         with held_to(self._seal):
             return await self._ask(request)
 
@@ -137,7 +137,7 @@ class Function:
                 return await call(function, values, named, self._name)
         except TargetError:
             raise
-        except (Exception, SystemExit) as problem:  # whatever the user's code raises is the record of this answer
+        except (Exception, SystemExit) as problem:  # any exception of the user's code is the record of this answer
             if isinstance(problem, TimeoutError) and clock.expired():
                 message = f"no answer within {self._timeout:g} s"
                 raise TargetError("agentTimeout", message, retryable=True) from None
@@ -153,7 +153,7 @@ class Function:
         return await asyncio.shield(self._beginning)
 
     async def _begin(self) -> Callable[..., Any]:
-        """Make the object and set up what the code is in; ConfigurationError says why that cannot be."""
+        """Create the object and run the setup; raises ConfigurationError."""
         owner, function, made = self._code.owner, self._code.function, self._code.of_class
         if made is not None:
             try:
@@ -166,7 +166,7 @@ class Function:
         return function
 
     async def close(self) -> None:
-        """Tear down what was set up, unless another target needs it."""
+        """Run the teardown, unless another target needs the owner."""
         if self._beginning is not None:
             self._beginning.cancel()
             await asyncio.gather(self._beginning, return_exceptions=True)
@@ -184,7 +184,7 @@ def raised_error(name: str, problem: BaseException) -> TargetError:
 
 
 def named_function(config: TargetConfig, root: Path, seal: Seal | None = None) -> Function:
-    """The code that a configuration names; it is imported, held to what was agreed to, and nothing of it called."""
+    """The function of a configuration; it is imported within the approved code, but not called."""
     name = config.model.removeprefix("python:")
     with held_to(seal):
         code = _find_code(name, root)
@@ -263,7 +263,7 @@ def _makeable(made: type, name: str) -> type:
     except TypeError:
         raise ConfigurationError(f"{name}: {made.__name__}() must be possible without arguments") from None
     except ValueError:
-        pass  # a class of another language does not say what it needs
+        pass  # a class in another language does not say what it needs
     return made
 
 
@@ -323,7 +323,7 @@ def _check(config: TargetConfig, context: TargetContext) -> None:
             check=False,
         )
         if done.returncode == _NOT_THERE:
-            # What the module wrote while it was imported comes before.
+            # The output of the module during its import comes before.
             raise ConfigurationError(done.stderr.decode("utf-8", "replace").rpartition("\0")[2].strip())
 
 

@@ -1,4 +1,4 @@
-"""What every target of ours that calls over HTTP shares: connections, headers, bodies and streams, and what fails."""
+"""Shared by our targets that call over HTTP: connections, headers, bodies, streams and failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui_evals.targets.base import ConfigurationError, TargetConfig, TargetError
 from tui_evals.targets.failures import Failures
 
 _KNOWN = tuple(map(int, aiohttp.__version__.split(".")[:2])) <= (3, 14)
-"""Whether the connections of the installed aiohttp are known; of a later one only its public calls are used."""
+"""Whether the connections of the installed aiohttp are known; for a later version only its public calls are used."""
 _PORTS = {"http": 80, "https": 443}
 _PATIENCE = 3.0
 """Seconds a server may take to accept a connection: a lost packet is sent again after one and after three."""
@@ -42,7 +42,7 @@ def proxy_of(url: URL, environment: Mapping[str, str]) -> str | None:
 
 
 def connection_problem(address: str) -> str | None:
-    """Why no connection to an address can be made, None if one was; nothing is sent over it."""
+    """Why no connection to an address is possible, or None; nothing is sent over it."""
     parts = urlsplit(address)
     try:
         with socket.create_connection((parts.hostname, parts.port or _PORTS[parts.scheme]), _PATIENCE):
@@ -121,7 +121,7 @@ class Posts:
 
 
 class _Exchange:
-    """One request that is written whole, and its answer, on a connection that is free again after both."""
+    """One whole request and its response, on a connection that is free again after both."""
 
     __slots__ = ("_connection", "_connector", "_data", "_request", "content", "headers", "status")
 
@@ -165,7 +165,7 @@ class _Exchange:
 
     @property
     def content_type(self) -> str:
-        """What the body says it is."""
+        """The media type of the body."""
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ _UNTIMED = aiohttp.ClientTimeout()
 
 
 def variables_in(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """The values of the variables that the headers name; ConfigurationError where one is not set."""
+    """The values of the variables in the headers; ConfigurationError if one is not set."""
     if not config.headers:
         return {}
     values = {name: environment.get(name, "").strip() for name in config.header_variables}
@@ -250,7 +250,7 @@ def connection_error(failures: Failures, error: Exception) -> TargetError:
 
 
 class StreamReader:
-    """A stream cut into what it is made of as it comes in: the data of its events, or its lines."""
+    """Splits a stream into the data of its events, or its lines, as it arrives."""
 
     def __init__(self, kind: Literal["sse", "jsonl"]) -> None:
         self._is_lines = kind == "jsonl"
@@ -268,7 +268,7 @@ class StreamReader:
             yield from self._line(line)
 
     def end(self) -> Iterator[tuple[str, str]]:
-        """What was not completed yet when the stream ended."""
+        """The incomplete rest at the end of the stream."""
         rest, self._rest = self._rest, bytearray()
         yield from self._line(rest)
         yield from self._line(bytearray())

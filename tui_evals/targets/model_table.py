@@ -38,7 +38,7 @@ _FAMILIES = {
     "mistral": "mistral/mistral-small-latest",
     "deepseek": "deepseek/deepseek-chat",
 }
-"""A model for each name by which people call all models of a maker."""
+"""A model for each name that people use for all models of a maker."""
 
 
 def price_of(model: str) -> Price | None:
@@ -47,7 +47,7 @@ def price_of(model: str) -> Price | None:
 
 
 def model_facts(model: str) -> Mapping[str, Any] | None:
-    """What the table says of provider/model besides: what it takes, and how long its answers may be."""
+    """The table's facts about provider/model: its input, and the length of its answers."""
     return next(iter(_entries(model)), None)
 
 
@@ -109,7 +109,7 @@ def _providers() -> set[str]:
 
 @cache
 def _price_entry(model: str) -> Mapping[str, Any] | None:
-    """What the table says of a model; the rest of its 3 MB stays text where each model begins a line of its own."""
+    """The table's entry of a model; the rest of its 3 MB stays text, where each model starts a line."""
     text = b"" if model == _EXAMPLE else _bytes(_TABLE)
     if not text.startswith(f'{{\n    "{_EXAMPLE}": {{\n'.encode()):
         return _locked_table().get(model)
@@ -159,7 +159,7 @@ def _is_of_provider(entry: Mapping[str, Any] | None, provider: str) -> bool:
 def _price(entry: Mapping[str, Any] | None) -> Price | None:
     known = entry or {}
     input_cost, output_cost = (_per_million(known.get(f"{side}_cost_per_token")) for side in ("input", "output"))
-    if known.get("mode") == "embedding":  # nothing is written, which some entries leave unsaid
+    if known.get("mode") == "embedding":  # embeddings write no tokens, which some entries leave out
         output_cost = output_cost or 0.0
     if input_cost is None or output_cost is None:
         return None
@@ -172,19 +172,19 @@ def _per_million(cost: object) -> float | None:
 
 
 UNSET = "unset"
-"""What a parameter of a target is set to so that it is never sent."""
+"""The value of a parameter that is never sent."""
 LENGTHS = frozenset(("max_tokens", "max_completion_tokens"))
 REFUSALS = frozenset((400, 422))
 """The statuses with which endpoints refuse a parameter."""
 _FORBIDDEN = 403
-"""With which OpenAI refuses the log-probabilities of some models."""
+"""The status with which OpenAI refuses the log-probabilities of some models."""
 ANSWER_TOKENS = 4096
 """The longest answer a call may give under a budget if no limit is configured."""
 THINKING_TOKENS = 8192
-"""What a model that thinks may think with before a short answer; it counts against the longest answer it may give."""
+"""The tokens that a model may use for reasoning before a short answer; they count against its limit."""
 
 LIKELIHOODS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 5}
-"""What asks how likely the pieces of an answer were; five others in the place of each are what most endpoints give."""
+"""The parameters that ask for probabilities; most endpoints return at most five alternatives."""
 _SAMPLING = {
     *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"),
     *LIKELIHOODS,
@@ -252,13 +252,13 @@ def traits_of(config: TargetConfig) -> ModelTraits:
 
 
 def _thinking(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the parameters say of Claude's thinking; empty where it is off."""
+    """The parameters of Claude's reasoning; empty if it is off."""
     given = params.get("thinking")
     return given if isinstance(given, Mapping) and given.get("type") != "disabled" else {}
 
 
 def _entry(model: str, provider: str, name: str) -> Mapping[str, Any]:
-    """What the table says of a model; a dated or tuned one of OpenAI is what it is called after."""
+    """The table's entry of a model; a dated or tuned one of OpenAI has that of its base model."""
     found = model_facts(model)
     while not found and provider in _OF_OPENAI and re.match(r"o\d|gpt-", name) and "-" in name:
         name = name.rpartition("-")[0]
@@ -322,7 +322,7 @@ def short_question(config: TargetConfig) -> Request:
 
 
 class Fitting:
-    """How the questions of one target are made to fit its model: by the table, and by what it has refused."""
+    """Adapts requests of one target to its model: by the table, and by earlier refusals."""
 
     def __init__(self, config: TargetConfig) -> None:
         self._config = config
@@ -331,9 +331,9 @@ class Fitting:
         traits = self._traits
         is_usual = traits.sampling and (traits.length, traits.system) == ("max_tokens", "system")
         self._fits_as_it_is = is_usual and not self._unset
-        """Whether a question without a form is changed only by what was learnt."""
+        """Whether a request without a form is changed only by what was learned."""
         self._learnt: dict[str, str] = {}
-        """What is in the place of each parameter that was refused; nothing where it is left out."""
+        """The replacement of each refused parameter; empty if it is left out."""
 
     def fit(self, body: MutableMapping[str, Any]) -> tuple[str, ...]:
         """Make a request fit the model; returns the changes in words."""
@@ -350,7 +350,7 @@ class Fitting:
             return False
         text = _error_text(said)
         likelihoods = LIKELIHOODS.keys() & sent.keys() - self._config.params.keys()
-        if _first_named(text, likelihoods):  # whatever is wrong with them: the answer is the same without
+        if _first_named(text, likelihoods):  # for any error with them: the answer is the same without
             self._learnt |= dict.fromkeys(likelihoods, "")
             return True
         if status == _FORBIDDEN or not _REFUSES.search(text):
@@ -419,11 +419,11 @@ class Fitting:
         body["messages"] = [
             {**message, "role": role} if message.get("role") == "system" else message for message in messages
         ]
-        # What is called developer is instructions all the same, and litellm may call it system again.
+        # Developer messages are still instructions, and litellm may rename them to system again.
         return [f"system messages are sent as {role} messages"] if role == "user" else []
 
     def _fit_format(self, body: MutableMapping[str, Any]) -> list[str]:
-        """A form that the model does not keep is asked for by an instruction."""
+        """Ask for a form by an instruction if the model does not support it."""
         form = body.get("response_format")
         if form is None:
             return []
@@ -451,7 +451,7 @@ class Fitting:
 
 
 _DEFAULTS = (("temperature", 1), ("top_p", 1), ("presence_penalty", 0), ("frequency_penalty", 0))
-"""What even a model sends that takes no other."""
+"""Parameters that even a model with fixed values accepts."""
 
 
 def _instruction(form: Mapping[str, Any]) -> str:
@@ -470,7 +470,7 @@ def _instructed(messages: Collection[Mapping[str, Any]], instruction: str, role:
 
 
 def _error_text(body: str) -> str:
-    """What an error body says, without the names of its own fields: the message, the parameter and the code."""
+    """The text of an error body without its field names: message, parameter and code."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

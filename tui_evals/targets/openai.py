@@ -49,19 +49,19 @@ from .worker import json_line
 
 @dataclass(frozen=True, slots=True)
 class _Protocol:
-    """One of the ways in which a model behind such an endpoint is asked."""
+    """One of the protocols of such an endpoint."""
 
     path: str
     body: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    """What a question of the chat protocol is in this one."""
+    """Converts a request of the chat protocol to this one."""
     parse: Callable[[bytes, bool], Reply]
     streaming: Mapping[str, Any]
-    """What the body says besides to have the answer streamed."""
+    """Additional fields of a streaming request."""
     begins_answer: Callable[[Mapping[str, Any]], bool]
-    """Whether an event of a stream holds a piece of the answer; what the model thought before is none."""
+    """Whether an event of a stream has a piece of the answer; reasoning before it does not count."""
     settings: Settings = MODEL
     question: Callable[[TargetConfig, str, Request], dict[str, Any]] = completion_body
-    """A request as the chat protocol has it, or, for vectors, as theirs does."""
+    """A request in the chat protocol or, for vectors, in that of embeddings."""
 
 
 def _delta_says_something(event: Mapping[str, Any]) -> bool:
@@ -126,7 +126,7 @@ class OpenAI:
     async def ask(self, request: Request) -> Reply:
         """The answer to one request, or TargetError; one attempt, within the target's timeout.
 
-        A question that is refused for one of its parameters is put again without that.
+        If a parameter is refused, the request is sent again without it.
         """
         while True:
             body = self._protocol.question(self._config, self._model, request)
@@ -256,7 +256,7 @@ class _FirstPiece:
         self._reader = StreamReader("sse")
 
     def see(self, piece: bytes) -> None:
-        """Look at what came in, as long as nothing of the answer has."""
+        """Watch the stream until the answer begins."""
         if self.seconds is None and any(self._begins(data) for _, data in self._reader.feed(piece)):
             self.seconds = time.perf_counter() - self._began
 

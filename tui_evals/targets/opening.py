@@ -25,12 +25,12 @@ _BUILT_IN = {
     "a2a": "a2a",
     "demo": "demo",
 }
-"""The module of each word that a model may begin with; it is imported when a model begins with that word."""
+"""The module for each word that a model can start with; it is imported on first use."""
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def target_kind(config: TargetConfig) -> TargetKind:
-    """What serves a target; ConfigurationError where it is an installed package that cannot be used."""
+    """The kind of a target; ConfigurationError for an installed package that cannot be used."""
     if config.http is not None:
         return _declared("service")
     if config.kind == "embedding":
@@ -42,7 +42,7 @@ def target_kind(config: TargetConfig) -> TargetKind:
 
 
 def kind_of(config: TargetConfig) -> str:
-    """The name of what serves a target."""
+    """The name of a target's kind."""
     return target_kind(config).name
 
 
@@ -56,7 +56,7 @@ def is_spelled(model: str) -> bool:
 
 
 def model_forms() -> str:
-    """Every way to write a model, for a sentence."""
+    """All forms of a model, for a sentence."""
     *forms, last = [_declared(module).form for module in _BUILT_IN.values()]
     added = [kind.form for kind in installed(GROUP, TargetKind, "target", _BUILT_IN).by_name.values()]
     return f"a model is written as {', '.join(['provider/name', *forms, *added])} or {last}"
@@ -86,7 +86,7 @@ def _installed(word: str) -> TargetKind | None:
 
 
 class Later:
-    """A target that is opened when it is asked for the first time."""
+    """A target that is opened with its first question."""
 
     def __init__(self, opening: Callable[[], Target]) -> None:
         self._opening = opening
@@ -106,7 +106,7 @@ class Later:
         return self._target
 
     async def close(self) -> None:
-        """Give back what the target holds, if it was opened."""
+        """Close the target, if it was opened."""
         if self._target is not None:
             await self._target.close()
 
@@ -117,16 +117,16 @@ def open_target(
     root: Path,
     load_items: Callable[[Path], Sequence[Mapping[str, Any]]],
 ) -> Target:
-    """The target of a configuration; `load_items` reads the items of a dataset file, for answers captured earlier.
+    """Open the target of a configuration; `load_items` reads the items of a dataset file, for recorded answers.
 
-    NotApproved lists what the project asks for and you have not agreed to.
+    NotApproved lists permissions that the project needs and you have not given.
     """
     demand_approval([config], environment, root)
     return target_kind(config).open(config, TargetContext(environment=environment, root=root, load_items=load_items))
 
 
 def identity(config: TargetConfig, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What decides a target's answers, as plain data without a secret: its name, limits and price do not."""
+    """The settings that affect a target's answers, as plain data without secrets; not its name, limits and price."""
     known = {} if config.kind == "chat" else {"kind": config.kind}
     return {
         **known,
@@ -146,7 +146,7 @@ def identity(config: TargetConfig, environment: Mapping[str, str] | None = None)
 
 
 def identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What of an identity is different now, as a person reads it."""
+    """The differences of two identities, in words."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return ", ".join(f"{name} {_shown(now.get(name))} instead of {_shown(before.get(name))}" for name in names)
 

@@ -1,7 +1,7 @@
-"""What a target would do that a project may not decide alone: run programs, call code, send keys and questions.
+"""Actions of a target that a project must not decide alone: run programs, call code, send keys and questions.
 
-What you type or write in code is a yes for itself. What is in a file of the project, in a stored run or in
-a dataset is asked about once and remembered, outside the project, by what it is: whatever changes is asked again.
+Typed options and code count as approved. Requests in a file of the project, a stored run or a dataset are asked once.
+The approval is stored outside the project by content, so any change is asked again.
 """
 
 from __future__ import annotations
@@ -80,21 +80,21 @@ KEYS_FILE = "keys.toml"
 """The user's own list of hosts for keys, in the configuration folder: `MY_KEY = ["gateway.example"]`."""
 
 _SIGN = Path(".evals", "begun-here")
-"""A random word, so that a folder is known again though another took its place; it is in no clone of the project."""
+"""A file with a random word, to recognize a folder whose path another may take; it is in no clone of the project."""
 _HARMLESS = re.compile(r"(?i)\.git|\.gitignore|\.gitattributes|\.ds_store|(readme|licen[sc]e)(\.(md|rst|txt|adoc))?")
 _FROM_ELSEWHERE = re.compile(r"(?i)\[\s*(remote|url|include|includeif|submodule)\b|\bremote\s*=")
-"""What the configuration of a repository says that can be filled by others."""
+"""Settings of a repository whose content others control."""
 
 PermissionKind = Literal["command", "function", "key", "address", "evaluator", "cluster", "store", "file"]
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One thing that needs your agreement, as a sentence."""
+    """One action that needs your approval, as a sentence."""
 
     kind: PermissionKind
     does: str
-    """What would be done, as in `runs the command ./agent.sh`."""
+    """The action, as in `runs the command ./agent.sh`."""
     where: str = ""
     """The file, and the line where it is known, that asks for it."""
     content: str = ""
@@ -102,21 +102,21 @@ class Permission:
     path: Path | None = None
     """The code of a custom evaluator, or a store."""
     manifest: Manifest | None = field(default=None, compare=False, repr=False)
-    """The code behind it, read when the permission was made: a yes is to this, whatever the files hold by then."""
+    """The code of the action, read when the permission was created; this content is what is approved."""
 
     @property
     def digest(self) -> str:
-        """What is remembered: another doing or other code is another permission."""
+        """The key of the approval: another action or other code is another permission."""
         return hashlib.sha256(json.dumps([self.kind, self.does, self.content]).encode()).hexdigest()
 
     @property
     def sentence(self) -> str:
-        """What is asked, on one line."""
+        """The request, on one line."""
         return safe_line(f"{self.does}{f' ({self.where})' if self.where else ''}")
 
 
 class NotApproved(ConfigurationError):
-    """A project asks for what you have not agreed to."""
+    """The project needs permissions that you have not given."""
 
     def __init__(self, permissions: Sequence[Permission], root: Path) -> None:
         self.permissions = tuple(permissions)
@@ -130,7 +130,7 @@ class NotApproved(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a target sends its questions, and the variable whose key goes along."""
+    """The destination of a target's questions, and the variable whose key is sent."""
 
     host: str
     scheme: str = "https"
@@ -139,7 +139,7 @@ class Destination:
 
     @staticmethod
     def of(address: str, key: str | None) -> Destination:
-        """The destination of an address; one that two libraries might read differently is shown instead of a host."""
+        """The destination of an address; an address that libraries may parse differently is shown in full."""
         if plain := _PLAIN_ADDRESS.fullmatch(address.strip()):
             return Destination(plain[2].lower(), plain[1].lower(), key)
         shown = ascii(re.sub(r"(?<=//).*@", "…@", address))[1:-1].replace("\\u2026", "…")
@@ -147,7 +147,7 @@ class Destination:
 
     @property
     def sentence(self) -> str:
-        """Where what goes, for a person."""
+        """The destination in words."""
         plain = ", without encryption" if self.scheme == "http" and not is_loopback(self.host) else ""
         return f"{f'sends {self.key}' if self.key else 'sends its questions'} to {self.host}{plain}"
 
@@ -173,7 +173,7 @@ def is_loopback(host: str) -> bool:
 
 
 def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destination | None:
-    """Where a target's questions go; None for one without network calls."""
+    """The destination of a target's questions; None without network calls."""
     provider, slash, _ = config.model.partition("/")
     word, colon, _ = config.model.partition(":")
     is_own = config.http is not None or config.is_agent
@@ -190,7 +190,7 @@ def destination(config: TargetConfig, environment: Mapping[str, str]) -> Destina
 
 
 def destinations(configs: Iterable[TargetConfig], environment: Mapping[str, str]) -> dict[str, dict[str, str | None]]:
-    """Where each of some targets sends what, by its name; targets without network calls are left out."""
+    """The destinations of targets by name, without targets that make no network calls."""
     found = {config.name: destination(config, environment) for config in configs}
     return {name: to.data for name, to in found.items() if to is not None}
 
@@ -216,7 +216,7 @@ def _is_key(name: str, beginnings: Iterable[str]) -> bool:
 
 
 def _address(config: TargetConfig, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The address and the variable that gives it, where one does."""
+    """The address, and the variable that has it, if any."""
     if (written := config.address) is not None:
         name = written.removeprefix("env:") if written.startswith("env:") else None
         return (environment.get(name, "") if name else written) or None, name
@@ -236,7 +236,7 @@ def permissions_of(config: TargetConfig, environment: Mapping[str, str], root: P
 def tool_permissions(
     settings: ToolSettings, where: str, root: Path, environment: Mapping[str, str]
 ) -> list[Permission]:
-    """What the tools that a file names would do that needs a yes: of its functions first, then of each server."""
+    """The permissions that the tools in a file need: first for its functions, then for each server."""
     if not where:
         return []
     wanted = []
@@ -295,7 +295,7 @@ def _card_permission(config: TargetConfig) -> Iterator[Permission]:
 
 
 def _network_permissions(config: TargetConfig, environment: Mapping[str, str]) -> list[Permission]:
-    """Nothing is asked of a provider's usual address, of a key's known hosts, and of what was typed."""
+    """The permission for a destination, unless it is a provider's usual address, known for a key, or typed."""
     to = destination(config, environment)
     if to is None:
         return []
@@ -322,7 +322,7 @@ def _litellm_permissions(
     files: Mapping[str, Path],
     environment: Mapping[str, str],
 ) -> Iterator[Permission]:
-    """What else litellm might obey: variables without a complete list, and parameters that name an address."""
+    """Other inputs that litellm may use: variables, and parameters that name an address."""
     for name in sorted(files.keys() - {variable}) if config.base_url is None else ():
         other = Destination.of(environment[name], to.key)
         if _ADDRESS.fullmatch(name) and environment[name] and not other.is_known:
@@ -376,7 +376,7 @@ def one_line(text: str) -> str:
 
 
 class Approvals:
-    """What the user has agreed to, by project; kept in the user's own state folder."""
+    """The user's approvals, by project, stored in the user's state folder."""
 
     def __init__(self, root: Path, folder: Path | None = None) -> None:
         self._root = str(root.resolve())
@@ -393,9 +393,9 @@ class Approvals:
         return [permission for permission in wanted if permission.digest not in agreed]
 
     def code_of(self, permission: Permission) -> Manifest | None:
-        """What may run of the code behind a permission; None where that is up to the user, who owns or typed it.
+        """The approved code of a permission; None if any code may run, because the user owns or typed it.
 
-        NotApproved where the code read for this permission is not the code you agreed to.
+        Raises NotApproved if the code that was read differs from the approved code.
         """
         record = self._read()
         if permission.manifest is None or _is_own(record, Path(self._root)):
@@ -408,7 +408,7 @@ class Approvals:
         return permission.manifest.with_files(record["files"].get(self._root, {}))
 
     def review(self, permission: Permission) -> CodeReview | None:
-        """What there is to read of the code behind a permission: how it differs from what was agreed to last."""
+        """The review of a permission's code: its difference to the last approval."""
         if permission.manifest is None:
             return None
         before = self._read()["code"].get(self._root, {}).get(_doing(permission))
@@ -425,13 +425,13 @@ class Approvals:
         self._write(record)
 
     def agree_to_files(self, files: Mapping[str, str]) -> None:
-        """Let agreed code load these files too, which it finds in ways that reading it does not tell."""
+        """Let approved code also load these files, which reading the code could not find."""
         record = self._read()
         record["files"][self._root] = {**record["files"].get(self._root, {}), **files}
         self._write(record)
 
     def agree(self, permissions: Iterable[Permission], *, typed: bool = False) -> None:
-        """Remember a yes to what was read when each permission was made; to something typed, with all it loads."""
+        """Store the approval of what was read for each permission; a `typed` one includes everything it loads."""
         new = self.missing(permissions)
         if not new:
             return
@@ -552,7 +552,7 @@ def _identity(folder: Path) -> str | None:
 
 
 def agreed_code(permissions: Sequence[Permission], environment: Mapping[str, str], root: Path) -> list[Manifest | None]:
-    """What may run of the code behind each permission, None where anything may."""
+    """The code that may run for each permission; None if any may."""
     if isinstance(environment, Variables) and environment.trusting:
         return [None for _ in permissions]
     approvals = Approvals(root)
@@ -560,12 +560,12 @@ def agreed_code(permissions: Sequence[Permission], environment: Mapping[str, str
 
 
 def target_code(config: TargetConfig, environment: Mapping[str, str], root: Path) -> Manifest | None:
-    """What may run of the code of a target that is a command or a function, None where anything may."""
+    """The code that may run for a command or function; None if any may."""
     return next(iter(agreed_code(_asking_permissions(config, environment, root), environment, root)), None)
 
 
 def demand_approval(configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path) -> None:
-    """Refuse what the project asks for and you have not agreed to."""
+    """Raise NotApproved for permissions that the project needs and you have not given."""
     if isinstance(environment, Variables) and environment.trusting:
         return
     wanted = (permission for config in configs for permission in permissions_of(config, environment, root))

@@ -21,11 +21,11 @@ class Provider:
     variables: str
     """How its variables begin."""
     url: str | None = None
-    """Its usual address, where our own client asks it."""
+    """Its usual address, if our own client calls it."""
     ours: bool = False
     """Whether our own client asks it, rather than litellm."""
     asks_besides: Mapping[str, Any] = field(default_factory=dict)
-    """What our own client writes into every question to it."""
+    """Fields that our client adds to every request."""
     protocol: str = CHAT_COMPLETIONS
     keys: tuple[str, ...] = ()
     """The variables of which one must be set; litellm reports that only after seconds."""
@@ -45,7 +45,7 @@ PROVIDERS: Mapping[str, Provider] = {
         url="https://openrouter.ai/api/v1",
         ours=True,
         keys=("OPENROUTER_API_KEY", "OR_API_KEY"),
-        asks_besides={"usage": {"include": True}},  # it says what a question cost
+        asks_besides={"usage": {"include": True}},  # returns the cost of a question
     ),
     "hosted_vllm": Provider(variables="HOSTED_VLLM", ours=True),
     "lm_studio": Provider(variables="LM_STUDIO", url="http://127.0.0.1:1234/v1", ours=True),
@@ -83,7 +83,7 @@ _OWN_PROTOCOLS = {
     *("watsonx", "watsonx_text", "oci", "snowflake", "cloudflare", "predibase", "nlp_cloud", "triton", "maritalk"),
     *("codestral", "text-completion-openai", "text-completion-codestral", "gigachat", "langgraph"),
 }
-"""The others whose protocol is their own, for which an address is theirs as well."""
+"""Other providers with a protocol of their own, which also applies at a configured address."""
 
 
 def provider_of(model: str) -> str:
@@ -93,7 +93,7 @@ def provider_of(model: str) -> str:
 
 
 def _usual_protocol(config: TargetConfig) -> str:
-    """What is spoken with the provider of a target."""
+    """The protocol of a target's provider."""
     provider = provider_of(config.model)
     known = PROVIDERS.get(provider)
     if known is not None:
@@ -117,7 +117,7 @@ def variables_of(provider: str) -> str:
 
 
 def address_variable(provider: str, environment: Mapping[str, str]) -> str | None:
-    """The variable that says where a provider is asked, where one does."""
+    """The variable with the address of a provider, if one is set."""
     beginning = variables_of(provider)
     usual = (f"{beginning}_BASE_URL", f"{beginning}_API_BASE") if beginning else ()
     return next((name for name in usual if environment.get(name)), None)
@@ -134,7 +134,7 @@ def asks_responses(config: TargetConfig) -> bool:
 
 
 def protocol_of(config: TargetConfig) -> str:
-    """What is spoken with a target."""
+    """The protocol of a target."""
     return RESPONSES if speaks_openai(config) and asks_responses(config) else _usual_protocol(config)
 
 
@@ -144,12 +144,12 @@ class Guide:
 
     title: str
     provider: str
-    """Its word in `PROVIDERS`, which knows its variables and what it needs installed."""
+    """Its key in `PROVIDERS`, which has its variables and its packages."""
     model: str
     base_url: str = ""
-    """Its address, where there is none that is the same for everybody; a comment where another is usual."""
+    """Its address, if it differs for everyone; else a comment."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Further variables, each with what it says."""
+    """Further variables, each with its meaning."""
     note: str = ""
 
     @property
@@ -163,7 +163,7 @@ class Guide:
         return PROVIDERS[self.provider].extra
 
     def section(self, name: str) -> str:
-        """Its section of `.evals/config.toml` under a name."""
+        """The section of `.evals/config.toml` with this name."""
         lines = [f"[targets.{name}]", f'model = "{self.model}"']
         lines += [f'base_url = "{self.base_url}"'] if self.base_url else []
         lines += [f'api_key = "env:{self.key}"'] if self.key else []

@@ -1,7 +1,6 @@
-"""Recognizes what a person wants to evaluate: a curl command, a URL, an OpenAPI file, a Python file or a model.
+"""Recognizes the target that a user names: a curl command, a URL, an OpenAPI file, a Python file or a model.
 
-What is found are the answers to the questions of a beginning (`config_file.BEGINNINGS`), so that whatever could not be
-found is asked in the same words.
+The result has answers to the questions of a beginning (`config_file.BEGINNINGS`), so that missing ones can be asked.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Recognized:
     secrets: Mapping[str, str] = field(default_factory=dict)
     """Keys that were typed, by the variables that are to hold them."""
     question: str = ""
-    """What it was asked in the example that it was recognized by."""
+    """The question in the example that it was recognized from."""
     note: str = ""
 
 
@@ -53,9 +52,9 @@ _KEY = "SERVICE_KEY"
 
 
 def recognize(what: str, *, at: str | None = None) -> Recognized:
-    """What a text names; `at` is the address of a service that a file describes. ConfigurationError where it is none.
+    """The target that a text names; `at` is the address of a service that a file describes. Raises ConfigurationError.
 
-    Nothing is asked over the network; `look_at` does that for an address.
+    Makes no network requests; `look_at` does that for an address.
     """
     what = what.strip()
     path, _, name = what.partition(":")
@@ -97,9 +96,9 @@ def _from_address(url: str) -> Recognized:
 
 
 def look_at(found: Recognized, fetch: Callable[[str], Any]) -> Recognized:
-    """What an address serves, by what it tells of itself; `fetch` gets the JSON of an address, or None.
+    """The service at an address, from its own description; `fetch` gets the JSON of an address, or None.
 
-    Asked for are its description (`/openapi.json`), its list of models and its agent card.
+    Requests its description (`/openapi.json`), its list of models and its agent card.
     """
     url = found.said.get("at", "")
     if found.source not in ("http", "openai") or not url.startswith("http") or len(found.said) > 1:
@@ -423,7 +422,7 @@ _MISSING = (
 
 
 def session_in(reply: Any, path: str = "$") -> str | None:
-    """The path of what keeps a conversation together in a reply; None where nothing is called like it."""
+    """The path of a session id in a reply; None if no field has such a name."""
     if not isinstance(reply, dict):
         return None
     for name, value in reply.items():

@@ -69,7 +69,7 @@ _EXPRESSION = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 _MARKS = ("{{", "{%", "{#")
 _FILES = "attachments"
 _REFERENCES = "referred"
-"""The name by which templates of headers know the variables that they name; no variable of an item can have it."""
+"""The name under which templates of headers access variables; no variable of an item can have it."""
 _LISTS = ("tool_calls", "steps", "chunks", "citations")
 """The settings whose path finds a list, whose rows may have other names than ours."""
 _PATHS = ("answer", *_LISTS, "reasoning", "diagnostics", "usage", "error", "session", "job", "done")
@@ -86,7 +86,7 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
     "reasoning_tokens": ("reasoning_tokens", "reasoningTokens"),
     "cost": ("cost", "cost_usd", "costUsd"),
 }
-"""What usage is counted in, each by the names that services have for it."""
+"""The counts of a usage, each with its names in services."""
 _SHOWN = 2000
 """Characters of a body that `targets check` shows."""
 _MOST_PLACES = 12
@@ -119,7 +119,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class _Found:
-    """What was found in a reply so far, by the setting whose path found it."""
+    """The values found in a reply so far, by the setting whose path found them."""
 
     texts: list[str] = field(default_factory=list)
     is_found: bool = False
@@ -130,7 +130,7 @@ class _Found:
     session: Any = None
     matched: set[str] = field(default_factory=set)
     places: dict[str, None] = field(default_factory=dict)
-    """Where the reply has values."""
+    """The paths of values in the reply."""
     first: float | None = None
     """Seconds until the first text was there."""
 
@@ -152,7 +152,7 @@ class Service:
         self._where = self._base.host_port_subcomponent or ""
         self._pool: aiohttp.ClientSession | None = None
         self.exchange: Exchange | None = None
-        """Where the next question and its reply are to be noted, for `targets check`."""
+        """Records the next question and its reply, for `targets check`."""
         _check_settings(config.http, config)
 
     async def ask(self, request: Request) -> Reply:
@@ -492,7 +492,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 
 
 def _unmapped(http: HttpService, body: str) -> Iterator[str]:
-    """What a reply has that no setting names, each with the setting that would."""
+    """Fields of a reply that no setting names, each with the setting that would."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -507,7 +507,7 @@ def _unmapped(http: HttpService, body: str) -> Iterator[str]:
 
 
 def _objects_in(document: Any) -> Iterator[str]:
-    """The paths of the fields of objects within objects, whatever they hold but nothing."""
+    """The paths of nested objects that are not empty."""
     waiting: list[tuple[str, Any]] = [("$", document)]
     for _ in range(4 * _MOST_PLACES):
         if not waiting:
@@ -524,7 +524,7 @@ _NOT_TOLD = ("error", "job", "done")
 
 
 def _rows(setting: str | Mapping[str, str] | None, document: Any) -> list[Any]:
-    """The rows that a path finds, with our names where the setting says what the service calls them."""
+    """The rows that a path finds, with our names for fields that the setting maps."""
     if not setting:
         return []
     path = setting if isinstance(setting, str) else setting["path"]
@@ -549,7 +549,7 @@ def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]
 
 
 def _diagnostics(setting: str | Mapping[str, str] | None, document: Any) -> dict[str, Any]:
-    """What a document tells besides, by the names of the setting."""
+    """Further facts in a document, by the names of the setting."""
     if not setting:
         return {}
     if isinstance(setting, Mapping):
@@ -577,7 +577,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _template_values(request: Request, config: TargetConfig) -> dict[str, Any]:
-    """What templates may use: the question and all that belongs to it; an item's variables by their own names too."""
+    """The values for templates: the question with its context, and an item's variables by their names."""
     variables = dict(request.variables)
     form = request.response_format
     return {
@@ -606,7 +606,7 @@ def _value(expression: str, values: Mapping[str, Any]) -> Any:
 
 
 def _rendered(template: str, values: Mapping[str, Any]) -> str:
-    """A template filled in; it is given what it needs alone, because all that it is given is weighed."""
+    """A filled template; it only gets the values it needs, because all values count against a limit."""
     needed = template_variables(template)
     if all(name in values for name in needed):
         return render_template(template, {name: values[name] for name in needed})
@@ -614,7 +614,7 @@ def _rendered(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """A value of the configuration with its templates filled in; one expression alone keeps its kind."""
+    """A value of the configuration with filled templates; a single expression keeps its type."""
     if isinstance(value, str):
         if not any(mark in value for mark in _MARKS):
             return value
@@ -626,7 +626,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _fields(written: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields of a form; one whose value is null is left out."""
+    """The fields of a form, without those whose value is null."""
     for name, template in written.items():
         if (text := _text(_filled(template, values))) is not None:
             yield name, text
@@ -650,7 +650,7 @@ def _parts(
 
 
 def _multipart(parts: Iterable[tuple[str, str | AttachedFile]]) -> aiohttp.MultipartWriter:
-    """The parts of a form, for a call that is made once."""
+    """The parts of a form, for one call."""
     writer = aiohttp.MultipartWriter("form-data")
     for name, value in parts:
         if isinstance(value, str):
@@ -672,7 +672,7 @@ def _said_error(failures: Failures, said: Any) -> TargetError:
 
 
 def _counts(usage: str | Mapping[str, str] | None, document: Any) -> dict[str, Any]:
-    """What a document says was used, by our names."""
+    """The usage in a document, by our names."""
     if usage is None:
         return {}
     if isinstance(usage, str):

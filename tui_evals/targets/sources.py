@@ -1,8 +1,8 @@
-"""What code of a project may run: the files behind a function or a command, read once, with a digest of each.
+"""The code of a project that may run: the files of a function or command, read once, with their digests.
 
-Nothing is imported. A file counts if it may be what an import by name finds, whichever of several candidates the
-interpreter then takes. What is found in other ways is refused when it runs, where the interpreter is known; where it is
-not, as in a shell script, the files named on the command line are all that counts.
+Nothing is imported. A file counts if an import by name might find it, whichever candidate the interpreter takes. If the
+interpreter is known, anything found in other ways is refused when it runs. If it is not, as in a shell script, only the
+files on the command line count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tui_evals.sealed_imports import Seal, sealed_variables, sealed_words
 from .base import ConfigurationError
 
 UNREADABLE = "unreadable"
-"""In the place of a digest; no file has it, so that such a one never runs."""
+"""Replaces the digest of an unreadable file; no content has it, so the file never runs."""
 _MOST_FILES = 2000
 _LARGEST_PARSED, _LARGEST_PYTHON = 2**22, 2**26
 _MOST_BESIDE = 50
@@ -46,21 +46,21 @@ class Manifest:
 
     root: Path
     files: tuple[tuple[str, str], ...]
-    """The name of each file from the project's folder, and the digest of what it held."""
+    """The path of each file from the project's folder, and the digest of its content."""
     uncovered: tuple[str, ...] = ()
     """Files next to the code that it may read, and that can change without a question."""
     is_sealed: bool = True
-    """Whether only these files can run; else it is unknown what an interpreter loads, and they are what was named."""
+    """Whether only these files can run; else they are those on the command line, and others may be loaded."""
     texts: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
-    """What the files of the clone held, for showing what changed."""
+    """The contents of the clone's files, to show changes."""
 
     def content(self, name: str) -> str:
-        """What the yes is to."""
+        """The content that is approved."""
         return json.dumps([name, self.files])
 
     @cached_property
     def seal(self) -> Seal:
-        """What holds a Python to these files."""
+        """The seal that limits a Python to these files."""
         clone = clone_around(self.root)
         return Seal(str(self.root), str(clone), dict(self.files), has_packages=_has_packages(clone))
 
@@ -100,7 +100,7 @@ def function_manifest(name: str, root: Path) -> Manifest:
 
 
 def file_manifest(file: Path, root: Path) -> Manifest:
-    """A file of the project, and what it imports."""
+    """The manifest of a file of the project and its imports."""
     folder = file.parent.resolve()
     return _Closure(root.resolve()).of([folder / file.name])
 
@@ -132,7 +132,7 @@ class PythonCommand:
     arguments: tuple[str, ...]
 
     def folder(self, root: Path) -> Path:
-        """The folder in which it looks first for what it imports."""
+        """The folder that it searches first for imports."""
         file = root / self.target
         return root if self.form == "module" else file if file.is_dir() else file.resolve().parent
 
@@ -155,7 +155,7 @@ def sealed_command(
 
 
 def python_command_of(words: Sequence[str], root: Path, path: str | None = None) -> PythonCommand | None:
-    """The command as one of a Python; None where another program runs, or a form that names no file and no module."""
+    """The command as one of Python; None for another program, or a form without a file or module."""
     if words and not _PYTHON.fullmatch(Path(words[0]).name):
         words = [*_first_line_words(words[0], root), *words] if os.sep in words[0] else []
     if not words or not _PYTHON.fullmatch(Path(words[0]).name):
@@ -230,16 +230,16 @@ class _Closure:
     def __init__(self, root: Path, script: Path | None = None) -> None:
         self._root = root
         self._scripts = {script, script.resolve()} if script is not None else set()
-        """Python by the program that runs it, whatever its name."""
+        """Scripts that Python runs, whatever their names."""
         self._clone = clone_around(root)
         self.path = _python_path(root)
-        """Where every Python looks, of the clone."""
+        """Folders of the clone that every Python searches."""
         self._listed: dict[str, dict[str, list[str]]] = {}
         self._digests: dict[str, str] = {}
         self._texts: dict[str, bytes] = {}
 
     def named(self, word: str) -> Iterator[Path]:
-        """The file of a word of a command, what a folder of that name runs, and the module that `-m` would find."""
+        """Files for a word of a command: the file, the main file of a folder, and the module for `-m`."""
         yield self._root / word
         yield self._root / word / "__main__.py"
         yield from self.modules(word)
@@ -286,7 +286,7 @@ class _Closure:
             return False
 
     def _read(self, file: Path, name: str) -> Iterable[Path]:
-        """Note the digest of a file, and tell what it imports; a link counts as what it leads to."""
+        """Store the digest of a file, and return its imports; a link counts as its target."""
         try:
             is_python = file.suffix in (".py", ".pyc") or file in self._scripts
             with open_file(file, follow_out=True, most=_LARGEST_PYTHON if is_python else None) as stream:
@@ -303,7 +303,7 @@ class _Closure:
         return self._imported(content, file) if is_python and file.suffix != ".pyc" else ()
 
     def _imported(self, content: bytes, file: Path) -> Iterator[Path]:
-        """Where the modules may lie that a Python file imports by name."""
+        """Possible paths of the modules that a Python file imports by name."""
         for level, name, takes_all in _imports_of(content, self._digests[os.path.relpath(file, self._root)]):
             folders: Sequence[Path] = (self._root, *self.path, file.parent)
             if level:

@@ -259,7 +259,7 @@ def question_of_spans(spans: Sequence[Span]) -> list[dict[str, Any]]:
 
 
 def transcript_of_spans(spans: Sequence[Span]) -> Transcript:
-    """What the spans of one answer tell, in the order of their beginnings; what they do not know is missing."""
+    """The transcript in the spans of one answer, in the order of their starts; unknown facts are missing."""
     messages: list[Message] = []
     open_calls: list[Call] = []
     told: set[str] = set()
@@ -473,7 +473,7 @@ def _tool_run(span: Span, place: int) -> tuple[Result, Call]:
 
 
 def _tool_message(given: Any) -> Mapping[str, Any]:
-    """The message that spans of LangChain and LlamaIndex hold in the place of what a tool gave."""
+    """The message that spans of LangChain and LlamaIndex have in place of a tool's result."""
     written = _parsed(given)
     if not isinstance(written, Mapping):
         return {}

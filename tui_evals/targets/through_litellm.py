@@ -57,7 +57,7 @@ _LITELLM_SETTINGS = {
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     # Otherwise litellm reads .env files of its own choice.
     "LITELLM_MODE": "PRODUCTION",
-    # Otherwise an address in a stranger's dataset has this machine fetch whatever is within its reach.
+    # Otherwise an address in a foreign dataset could make this machine fetch anything in its network.
     "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0",
 }
 _NO_LOGIN = {
@@ -67,14 +67,14 @@ _NO_LOGIN = {
     "DefaultCredentialsError": "no Google credentials were found; set GOOGLE_APPLICATION_CREDENTIALS to a key file, or "
     "log in with `gcloud auth application-default login`",
 }
-"""What is missing, by the class of the exception that says so."""
+"""The missing login, by the class of the exception."""
 _OWN_NAME = re.compile(r"litellm\.\w+(Error)?: (\w+Exception - )?")
 _OWN_ADVICE = re.compile(
     r"\s*(Traceback \(most|To drop |If you want to use these|LiteLLM |Learn more|Received Model Group|set `?litellm)"
 )
 _VERSION = re.compile(r"/v\d\w*$")
 _AROUND_CALL = 30.0
-"""Seconds that litellm may take before and after its call, such as for what it imports at the first one."""
+"""Seconds that litellm may need before and after its call, such as for imports at the first one."""
 
 
 class ThroughLitellm:
@@ -91,7 +91,7 @@ class ThroughLitellm:
         self._environment = environment
         self._fitting = Fitting(config)
         self.url: str | None = None
-        """Where the last question went, once one was put."""
+        """The address of the last question, or None."""
         self._worker: Worker | None = Worker.joined(__name__, {**environment, **_LITELLM_SETTINGS})
 
     async def ask(self, request: Request) -> Reply:
@@ -140,7 +140,7 @@ class ThroughLitellm:
         return replace(reply, cost=cost, started=started, seconds=seconds, changes=changes)
 
     async def _do(self, call: Mapping[str, Any], worker: Worker, failures: Failures) -> dict[str, Any]:
-        """What came of one call."""
+        """The result of one call."""
         job = {"call": call, "embeds": self._embeds, "timeout": self._config.timeout}
         job |= {"key": self._key(), "url": self._address(), "headers": dict(self._config.headers)}
         await worker.ready()
@@ -154,7 +154,7 @@ class ThroughLitellm:
         return done
 
     def _is_learnt(self, report: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-        """Whether a failure is a refusal, by the provider or litellm's knowledge of it, of what can be left out."""
+        """Whether the provider, or litellm's knowledge of it, refused a part that can be left out."""
         refused = report["kind"] in ("unasked", "status")
         return refused and self._fitting.learn(report["text"], call, report.get("status", 400))
 
@@ -174,7 +174,7 @@ class ThroughLitellm:
         return self._config.api_key or ("none" if to_elsewhere else None)
 
     def _address(self) -> str | None:
-        """Where the model is asked, as a reference where it is one; litellm knows the variables of some only."""
+        """The address of the model, as a reference to its variable; litellm knows only some of these variables."""
         if self._config.base_url is not None:
             return self._config.base_url
         variable = address_variable(provider_of(self._config.model), self._environment)
@@ -266,18 +266,18 @@ class _CallClock:
     started: float | None = None
     seconds: float | None = None
     url: str | None = None
-    """Where it went, without the query, in which some providers have their key."""
+    """The address, without the query, which has the key of some providers."""
     response: Any = None
-    """What came back from the last call."""
+    """The response of the last call."""
 
 
 _clock: ContextVar[_CallClock | None] = ContextVar("clock", default=None)
 
 
 def _watch_calls() -> None:
-    """Have every HTTP call of litellm, which makes them through httpx, start the clock of its job and stay where it is.
+    """Make every HTTP call of litellm, through httpx, start the clock of its job and not follow redirects.
 
-    An address that it is redirected to would be given the key, and the question.
+    The new address would get the key and the question.
     """
     import httpx
 
@@ -315,7 +315,7 @@ async def _do_job(litellm: Any, job: dict[str, Any], writer: asyncio.StreamWrite
 
 
 async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """One question put to litellm."""
+    """The outcome of one request to litellm."""
     if isinstance(litellm, Exception):
         return {"failure": {"kind": "unasked", "text": f"it cannot be imported: {litellm}"}}
     limit = job["timeout"]
@@ -338,7 +338,7 @@ async def _complete(litellm: Any, job: dict[str, Any]) -> dict[str, Any]:
         clock = _CallClock(limit, deadline)
         _clock.set(clock)  # each job is a task, with a context of its own
         answer = await ask(**{**job["call"], **settings})
-    # By its own table; for some models that are not in it litellm says 0.
+    # From its own table; for some models that are not in it, litellm returns 0.
     cost = answer._hidden_params.get("response_cost") or None
     return {"answer": answer.model_dump(), "cost": cost, "url": clock.url}
 
@@ -387,7 +387,7 @@ def _describe_failure(error: Exception, response: Any) -> dict[str, Any]:
 
 
 def _told_instead(response: Any) -> dict[str, Any]:
-    """What a reply with a good status says instead of an answer; nothing where the status is not good, or none read."""
+    """The error in a response with a good status; empty for another status, or an unreadable response."""
     import httpx
 
     try:
@@ -401,7 +401,7 @@ def _told_instead(response: Any) -> dict[str, Any]:
 
 
 def _own_words(text: str) -> str:
-    """What litellm says, without its name, a traceback and advice about settings of its own."""
+    """litellm's message without its name, a traceback, and advice about its own settings."""
     return _OWN_ADVICE.split(_OWN_NAME.sub("", text), maxsplit=1)[0].strip().rstrip(".")
 
 
@@ -479,7 +479,7 @@ def _demand_whole(config: TargetConfig) -> None:
 
 
 def _demand_module(config: TargetConfig, provider: Provider) -> None:
-    """ConfigurationError where litellm lacks what it asks a provider with; nothing is imported."""
+    """Raise ConfigurationError if a package that litellm needs for a provider is missing; nothing is imported."""
     parent = provider.module.partition(".")[0]
     if parent and (find_spec(parent) is None or find_spec(provider.module) is None):
         package = provider.module.replace(".", "-")

@@ -1,7 +1,7 @@
 """Tools that the engine calls for an agent: public functions of a Python file, and MCP servers.
 
-The official SDK starts an MCP server, or connects to it, for the first call; a task of its own holds the connection
-for all conversations of a run. A server that stopped is started again for the next answer.
+The official SDK starts an MCP server, or connects to it, for the first call. A separate task holds the connection for
+all conversations of a run. A server that stopped is started again for the next answer.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class ToolOutcome:
     text: str
     failed: bool = False
     traceback: str | None = None
-    """Where it was raised, for an exception of the user's own code."""
+    """The traceback of an exception in the user's code."""
 
 
 class ToolSource(Protocol):
     """Gives tools, and calls them, many at once."""
 
     name: str
-    """What it is, for a person."""
+    """Its description, for messages."""
 
     async def definitions(self) -> tuple[Mapping[str, Any], ...]:
         """Its tools as the model sees them; raises ConfigurationError if it cannot list them.
@@ -87,12 +87,12 @@ def defined_name(definition: Mapping[str, Any]) -> str:
 
 
 _typed_dict: Any = TypedDict
-"""By a name of no type, because its fields are known at run time only."""
+"""Without a static type, because its fields are only known at run time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tool:
-    """A function with what it takes."""
+    """A function with its parameters."""
 
     function: Callable[..., Any]
     definition: Mapping[str, Any]
@@ -100,7 +100,7 @@ class _Tool:
 
 
 class FunctionTools:
-    """Calls functions of a file; the file is imported when needed for the first time."""
+    """Calls functions of a file, which is imported on first use."""
 
     def __init__(self, file: str, root: Path, code: Manifest | None = None) -> None:
         self.name = file
@@ -113,7 +113,7 @@ class FunctionTools:
         return tuple(tool.definition for tool in self._loaded().values())
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """What a function returns; what it raises, and arguments that it does not take, are for the model to read."""
+        """The result of a function; exceptions and invalid arguments become text for the model."""
         tool = self._loaded()[name]
         try:
             taken = tool.arguments.validate_python(dict(arguments))
@@ -128,12 +128,12 @@ class FunctionTools:
                     if inspect.isawaitable(value):
                         value = await value
             return ToolOutcome(value if isinstance(value, str) else _json(value))
-        except (Exception, SystemExit) as problem:  # whatever the user's code raises is the outcome of this call
+        except (Exception, SystemExit) as problem:  # any exception of the user's code is the outcome of this call
             raised = raised_error(name, problem)
             return ToolOutcome(str(raised), failed=True, traceback=raised.traceback)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _loaded(self) -> dict[str, _Tool]:
         if self._tools is None:
@@ -216,7 +216,7 @@ STDIO = "stdio:"
 
 
 class McpServer:
-    """One server; `timeout` is how long it may take to start."""
+    """One server; `timeout` limits its start."""
 
     def __init__(
         self,
@@ -240,11 +240,11 @@ class McpServer:
         """Whether it could be reached once."""
 
     async def definitions(self) -> tuple[Mapping[str, Any], ...]:
-        """Its tools, as it lists them when it starts."""
+        """Its tools, as listed at its start."""
         return (await self._connected()).definitions
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """What a tool of it gives."""
+        """The result of a tool."""
         connection = await self._connected()
         try:
             return await connection.call(name, arguments)
@@ -286,7 +286,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _client(self, errors: Any) -> AsyncIterator[Client]:
-        """A client of the server as long as this is entered; what a program writes as errors goes into a file."""
+        """A client of the server inside the block; the program's stderr goes into a file."""
         logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its screen is not the user's
         from mcp import Client, stdio_client
         from mcp.client.streamable_http import streamable_http_client
@@ -325,7 +325,7 @@ class _Connection:
         await asyncio.shield(self._ready)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-        """What the server says to a call; an exception of the SDK where it says nothing."""
+        """The server's response to a call; raises an exception of the SDK without one."""
         if self._client is None:
             raise ConnectionError("its connection is closed")
         return _outcome(await self._client.call_tool(name, dict(arguments)))
@@ -368,7 +368,7 @@ def server_program(
 
 
 def check_server(address: str, headers: Mapping[str, str], environment: Mapping[str, str], root: Path) -> None:
-    """ConfigurationError says what keeps a server from being used; nothing is started or asked."""
+    """Raise ConfigurationError if a server cannot be used; nothing is started or asked."""
     if find_spec("mcp") is None:
         raise ConfigurationError(
             f"the tools of the MCP server {address} need the official SDK: pip install 'tui-evals[mcp]'"
@@ -429,7 +429,7 @@ def _refusal(problem: Exception) -> str | None:
 
 
 def _cause(problem: BaseException) -> str:
-    """The first of what went wrong at once, in its own words."""
+    """The first of several errors, in its own words."""
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
     return one_line(f"{type(problem).__name__}: {problem}".removesuffix(": "))
@@ -481,7 +481,7 @@ def open_sources(
 
 
 def check_sources(settings: ToolSettings, environment: Mapping[str, str], root: Path) -> None:
-    """ConfigurationError says what keeps the tools from being used; nothing is started, imported or asked."""
+    """Raise ConfigurationError if the tools cannot be used; nothing is started, imported or asked."""
     if settings.functions is not None and settings.functions.endswith(".py"):
         module_name(settings.functions)
         if not (root / settings.functions).is_file():

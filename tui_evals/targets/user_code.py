@@ -1,4 +1,4 @@
-"""Your own code as a target calls it, and the copy of what you agreed to, which shows what has changed since."""
+"""Calls your own code for targets, and keeps a copy of approved code to show later changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tui_evals.text.names import last_frames
 
 
 async def call(function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any], who: str) -> Reply:
-    """The reply that a function gives to arguments; what it raises goes to the caller."""
+    """The reply of a function for these arguments; its exceptions go to the caller."""
     began = time.perf_counter()
     stream = _Stream(who, began)
 
@@ -53,7 +53,7 @@ async def call(function: Callable[..., Any], values: Sequence[Any], named: Mappi
 async def run(
     function: Callable[..., Any], work: Callable[[], Any] | None = None, abandon: Callable[[], None] = lambda: None
 ) -> Any:
-    """What a function, or the work with it, comes to: done here if it is async, else in a thread."""
+    """The result of a function, or of work with it: async code runs here, other code in a thread."""
     work = work or function
     given = work() if _is_async(function) else await in_thread(work, abandon)
     return await given if inspect.isawaitable(given) else given
@@ -65,7 +65,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 class _Stream:
-    """What a generator gives: pieces of text or of a chat completion, and at its end, as it likes, an object."""
+    """The pieces of a generator: text or chat completion chunks, and optionally an object at its end."""
 
     def __init__(self, who: str, began: float) -> None:
         self.first_token_seconds: float | None = None
@@ -169,7 +169,7 @@ _LIFETIMES: dict[tuple[int, int], Lifetime] = {}
 
 
 class Lifetime:
-    """What a module or an object does before its first question and after its last, while targets use it."""
+    """The setup before a module's or object's first question and the teardown after its last."""
 
     def __init__(self, key: tuple[int, int], owner: object, name: str) -> None:
         self._key = key
@@ -195,11 +195,11 @@ class Lifetime:
             self._setup = self._loop.create_task(self._call("setup"))
         try:
             await asyncio.shield(self._setup)
-        except (Exception, SystemExit) as problem:  # whatever the user's code raises keeps every question from it
+        except (Exception, SystemExit) as problem:  # any exception of the user's code fails every question
             raise failed(f"{self._name}: setup", problem) from None
 
     async def leave(self) -> None:
-        """One user less; after the last one it is torn down, unless it never was set up."""
+        """Remove one user; after the last one the teardown runs, if the setup did."""
         self._users -= 1
         if self._users:
             return
@@ -236,7 +236,7 @@ def failed(what: str, problem: BaseException) -> ConfigurationError:
 
 
 def _own(owner: object, word: str) -> Callable[[], Any] | None:
-    """The function of a module or object, if it needs no argument; one that a module imports is another's."""
+    """A function of a module or object that needs no argument; functions that a module imports do not count."""
     function = getattr(owner, word, None)
     if not callable(function):
         return None
@@ -258,14 +258,14 @@ _MOST_LINES = 400
 
 @dataclass(frozen=True, slots=True)
 class CodeReview:
-    """The code that a yes is asked for, as a person reads it."""
+    """The code of a permission, for review."""
 
     files: tuple[str, ...]
-    """The names of what would run."""
+    """The names of the files that would run."""
     uncovered: tuple[str, ...]
     is_sealed: bool
     is_new: bool
-    """Whether nothing was agreed to before that would be done now with other code."""
+    """Whether no earlier approval is for the same action with other code."""
     diff: tuple[str, ...] = ()
     """The lines of a unified diff since the last yes."""
 
@@ -295,7 +295,7 @@ def _make_room(place: Path) -> None:
 
 
 def review_of(manifest: Manifest, before: Mapping[str, str] | None, folder: Path) -> CodeReview:
-    """What there is to read before a yes, `before` being the files of the last one, None where there was none."""
+    """The review of a manifest; `before` has the files of the last approval, or None."""
     now = dict(manifest.files)
     lines = [] if before is None else list(_diff(manifest, before, now, folder / _FOLDER))
     if len(lines) > _MOST_LINES:

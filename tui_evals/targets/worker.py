@@ -28,7 +28,7 @@ class Worker:
 
     @staticmethod
     def joined(module: str, environment: Mapping[str, str]) -> Worker:
-        """The worker for these, with one more user; it is starting when this returns."""
+        """The worker for these arguments, with one more user; it may still be starting."""
         key = module, frozenset(environment.items())
         worker = _WORKERS.get(key)
         if worker is None:
@@ -45,12 +45,12 @@ class Worker:
         await child.ready()
 
     async def do(self, job: Job) -> dict[str, Any] | None:
-        """What the process says to a job, None if it dies before it says it."""
+        """The reply of the process to a job; None if it dies before."""
         await self.ready()
         return await self._child.do(job)
 
     def leave(self) -> None:
-        """One user less; the last one ends the process."""
+        """Remove one user; the last one ends the process."""
         self._users -= 1
         if not self._users:
             del _WORKERS[self._key]
@@ -58,7 +58,7 @@ class Worker:
 
 
 class _ChildProcess(asyncio.Protocol):
-    """One process and the jobs it has not answered yet."""
+    """One process and its open jobs."""
 
     def __init__(self, module: str, environment: frozenset[tuple[str, str]]) -> None:
         self.dead = False
@@ -76,7 +76,7 @@ class _ChildProcess(asyncio.Protocol):
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=dict(environment),
-                start_new_session=True,  # Ctrl-C is for the run, which lets jobs in flight finish.
+                start_new_session=True,  # Ctrl-C is for the run, which lets open jobs finish.
             )
 
     async def ready(self) -> None:
@@ -125,7 +125,7 @@ class _ChildProcess(asyncio.Protocol):
                 answer.set_result(done)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell everyone who waits that no answer will come."""
+        """Tell all waiting jobs that no answer will come."""
         self.dead = True
         self._ready.set()
         for answer in self._waiting.values():
