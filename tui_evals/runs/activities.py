@@ -32,7 +32,7 @@ ShowWait = Callable[[StoreWait, bool], None]
 
 
 class Asking(Protocol):
-    """What a run does to its questions when nothing can be stored."""
+    """Holds and ends the questions of a run while the store is not writable."""
 
     def hold_asking(self) -> None:
         """Begin no question until told so."""
@@ -55,7 +55,7 @@ class Storing:
 
     def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock | None, longest: float) -> None:
         self.wait: StoreWait | None = None
-        """What keeps the run from asking now."""
+        """The current reason to hold questions, if there is one."""
         self._writer = writer
         self._path = path
         self._run = run
@@ -68,7 +68,7 @@ class Storing:
         self._end: asyncio.TimerHandle | None = None
 
     def watch(self, asking: Asking, show: ShowWait = lambda wait, is_over: None) -> None:
-        """From now on hold and end the asking of a run as its store requires."""
+        """Hold and end the questions of a run from now on, depending on its store."""
         self._asking = asking
         self._show = show
         loop = asyncio.get_running_loop()
@@ -95,14 +95,14 @@ class Storing:
         return self._trouble is not None and self._trouble.code == "overwritten"
 
     async def is_to_blame(self) -> bool:
-        """Whether the store is in trouble, which explains a failure; it is looked at now."""
-        with suppress(StoreError):  # the writer tells what it found
+        """Whether a failure comes from trouble of the store, after checking it now."""
+        with suppress(StoreError):  # the writer reports its errors
             await asyncio.to_thread(self._writer.flush)
         return self.is_lost or self.is_in_trouble
 
     @property
     def is_spilled(self) -> bool:
-        """Whether nothing is put into the store any more."""
+        """Whether rows go to a file instead of the store."""
         return self._spill is not None
 
     @property
@@ -128,7 +128,7 @@ class Storing:
                 raise
 
     async def conclude(self) -> str:
-        """Why the run had to end, and where what it knows is; once nothing is written any more."""
+        """Why the run had to end, and where its results are; waits until writing has ended."""
         sentences = [f"{self.reason.rstrip('.')}."]
         if self._moved is not None:
             place = await asyncio.to_thread(self._writer.write_again, f"{self._path.name}.of-{self._run.key}")
@@ -147,7 +147,7 @@ class Storing:
         return " ".join(filter(None, sentences))
 
     def _what_is_there(self) -> tuple[bool, str]:
-        """Whether the file that was overwritten may know the run, and what it holds of it."""
+        """Whether the overwritten file may have the run, and what it has of it."""
         try:
             with Reader(self._path) as reader:
                 if not reader.knows(self._run):
@@ -201,7 +201,7 @@ def longest_wait(asked: Iterable[TargetConfig]) -> float:
 
 
 def _spilled_sentence(spill: Spill, is_known: bool) -> str:
-    """Where what could not be stored is, and what becomes of it; of no use to a run that is not known any more."""
+    """Where the unstored rows are, and how to store them; only the place if the store does not know the run."""
     if not spill.files:
         return ""
     number = f", {spill.answers:,} answer{'' if spill.answers == 1 else 's'}," if spill.answers else ""

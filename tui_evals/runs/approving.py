@@ -1,4 +1,4 @@
-"""What a run would do that its project may not decide alone, and the yes to it."""
+"""The permissions that a run needs because its project must not decide alone, and their approval."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from .plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class AgreedPermissions:
-    """What the user has allowed in a project."""
+    """The permissions that the user has given in a project."""
 
     is_own: bool
     """Whether the whole project is the user's own."""
@@ -59,7 +59,7 @@ class AgreedPermissions:
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """The one question about a project: what it would do, besides what was allowed before."""
+    """The question about a project: the permissions it needs, besides those given before."""
 
     root: Path
     missing: tuple[Permission, ...]
@@ -98,9 +98,9 @@ def _day(moment: float) -> str:
 def missing_permissions(
     project: Project, plan: Plan, cluster: ClusterTerms | None, judges: Iterable[TargetConfig], *, judging: bool = True
 ) -> list[Permission]:
-    """What a run would do that is not allowed yet. No code of the project runs to find out.
+    """The permissions that a run needs and does not have. No code of the project runs to find out.
 
-    Evaluators count where it depends on them, `judging`; without a yes they say that they could not judge.
+    Evaluators count only with `judging`; otherwise they report that they could not judge.
     """
     used = chain.from_iterable(entries for entries, _ in plan.evaluator_sets)
     more = [*model_permissions(used, plan.registry), *(cluster_permissions(cluster) if cluster is not None else [])]
@@ -123,7 +123,7 @@ def _is_own(kind: type[Evaluator] | None) -> TypeGuard[type[CustomEvaluator]]:
 def missing_of_targets(
     project: Project, configs: Iterable[TargetConfig], more: Iterable[Permission] = ()
 ) -> list[Permission]:
-    """What calling some targets would do that is not allowed yet."""
+    """The missing permissions of some targets."""
     if project.trusting:
         return []
     variables, root = project.environment, project.root
@@ -132,7 +132,7 @@ def missing_of_targets(
 
 
 def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> list[Permission]:
-    """What the settings, evaluators and datasets of a project, and `more` targets, would do that awaits a yes."""
+    """The missing permissions of a project's settings, evaluators and datasets, and of `more` targets."""
     settings = project.settings
     configs = [*settings.targets.values(), *more]
     for word in settings.words - settings.targets.keys():
@@ -150,7 +150,7 @@ def missing_of_project(project: Project, more: Iterable[TargetConfig] = ()) -> l
 
 
 def _missing_of(experiment: Experiment, project: Project) -> list[Permission]:
-    """What the targets, judges and files of an experiment would do that awaits a yes."""
+    """The missing permissions of an experiment's targets, judges and files."""
     with suppress(ConfigurationError, DatasetError):  # said where it is run
         here = with_experiment(project, experiment)
         configs = [*experiment.targets(project.settings), *filter(None, [experiment.judge(project.settings)])]
@@ -181,7 +181,7 @@ def untrusted_evaluators(project: Project, names: Iterable[str], registry: Regis
             continue
         try:
             files = code_files(kind.folder)
-        except (OSError, TrustError):  # without code it cannot judge, which is said where it would
+        except (OSError, TrustError):  # missing code is reported when it should judge
             continue
         if not kind.trust.accepts(kind.folder, files):
             place = kind.folder.relative_to(root) if kind.folder.is_relative_to(root) else kind.folder
@@ -193,7 +193,7 @@ def untrusted_evaluators(project: Project, names: Iterable[str], registry: Regis
 
 
 def cluster_permissions(cluster: ClusterTerms) -> list[Permission]:
-    """What handing a run to a cluster needs a yes for; workers of this machine need none."""
+    """The permission to hand a run to a cluster; workers on this machine need none."""
     if cluster.word.partition(":")[0] == "local" and not cluster.forward:
         return []
     parts = [f"hands its work, answers included, to the cluster {cluster.word}"]
@@ -215,7 +215,7 @@ def _cluster_content(cluster: ClusterTerms) -> str:
 
 
 def model_permissions(entries: Iterable[EffectiveEvaluator], registry: Registry) -> list[Permission]:
-    """What evaluators need a yes for that load a model or a library of the dataset's choice, or run its code."""
+    """The permissions of evaluators that load a model or library of the dataset's choice, or run its code."""
     wanted = []
     for entry in entries:
         if not engine_evaluators().isdisjoint(_names_of(entry)) and sandbox.isolation_kind() is None:
@@ -255,7 +255,7 @@ def _evaluators_of_datasets(project: Project) -> Iterator[EffectiveEvaluator]:
 
 
 def _named_evaluators(data: Mapping[str, object], registry: Registry) -> Iterator[EffectiveEvaluator]:
-    """The evaluators that a dataset names with options that are valid; others can load nothing."""
+    """The evaluators of a dataset whose options are valid; others cannot load anything."""
     items = data.get("items")
     units = [data, *(item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))]
     units += [turn for unit in units[1:] for turn in unit.get("turns") or () if isinstance(turn, dict)]
@@ -269,7 +269,7 @@ def _named_evaluators(data: Mapping[str, object], registry: Registry) -> Iterato
 
 
 def agree_to_file(file: Path, root: Path) -> None:
-    """Let code that was agreed to load a file of the project, and what that imports."""
+    """Let approved code load a file of the project, and its imports."""
     Approvals(root).agree_to_files(dict(file_manifest(file, root).files))
 
 
@@ -288,7 +288,7 @@ def agree(permissions: Sequence[Permission], root: Path) -> None:
 def agree_to_typed(
     configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path, cluster: ClusterTerms | None = None
 ) -> None:
-    """Remember what the user typed, so that resuming the run does not ask. What files add is not included."""
+    """Approve the typed parts, so that resuming the run does not ask again; parts from files are not included."""
     wanted: list[Permission] = []
     for config in configs:
         if not config.where:

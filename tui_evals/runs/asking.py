@@ -1,4 +1,4 @@
-"""One target as a run asks it: through its gate, within the budget, every attempt noted, errors as records."""
+"""Asks one target for a run: through its gate, within the budget, with every attempt recorded and errors as records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tui_evals.text.model_output import BLOCKED, Choice, choices_data, choices_f
 from .availability import Availability, Room, one_attempt
 
 RECIPE = 1
-"""Version of what a cache key is made of; a change of the recipe makes old entries unknown, never wrong."""
+"""The version of cache keys; changing it makes old entries unknown, never wrong."""
 
 current_answer: ContextVar[int | None] = ContextVar("current_answer", default=None)
 current_evaluator: ContextVar[str] = ContextVar("current_evaluator", default="")
@@ -50,7 +50,7 @@ _UNSEEN = nullcontext()
 
 @dataclass(frozen=True, slots=True)
 class TimedReply:
-    """A reply with what asking for it took."""
+    """A reply with the time and attempts it took."""
 
     reply: Reply
     latency_ms: float
@@ -73,12 +73,12 @@ class ConversationKeys:
 
     def key(self, identity: Mapping[str, Any], request: Request) -> str:
         """The key of the answer to a request, whose messages begin with those of the request before."""
-        if self._read is None:  # not before, for a run without the cache needs none
+        if self._read is None:  # late, because a run without the cache needs none
             self._read = hashlib.sha256(b'{"messages": [')
         for message in request.messages[self._known :]:
             self._read.update(f"{', ' if self._known else ''}{json.dumps(dict(message), sort_keys=True)}".encode())
             self._known += 1
-        # As JSON the recipe begins with its messages, for its keys are sorted.
+        # The JSON of the recipe starts with its messages, because its keys are sorted.
         rest = json.dumps(recipe(identity, replace(request, messages=())), sort_keys=True)
         whole = self._read.copy()
         whole.update(rest.removeprefix('{"messages": [').encode())
@@ -133,7 +133,7 @@ class PricedTarget:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it, or what it asks itself, can be asked no more."""
+        """Whether this target, or the one behind it, cannot be asked any more."""
         return self.availability.closed is not None or (self.behind is not None and self.behind.is_closed)
 
     async def _probe(self, ledger: Ledger) -> TargetError | None:
@@ -197,14 +197,14 @@ class PricedTarget:
 
 
 class _Account:
-    """The money of one question: set aside before each attempt, and noted after it with what that cost."""
+    """The money of one question: reserved before each attempt, and replaced by its cost after it."""
 
     def __init__(self, priced: PricedTarget, request: Request, ledger: Ledger, answer: int | None) -> None:
         self.request = request
         self.took = 0.0
         """Seconds that the last attempt took."""
         self.cost: float | None = None
-        """What the last attempt cost, where that is known."""
+        """The cost of the last attempt, if known."""
         self._priced = priced
         self._ledger = ledger
         self._answer = answer
@@ -212,7 +212,7 @@ class _Account:
         self.attempts = 0
         """How many attempts are over."""
         self._out: float | None = None
-        """What is set aside for the attempt that is out."""
+        """The reservation of the attempt in flight."""
         self._began = 0.0
 
     async def reserve(self) -> None:
@@ -230,7 +230,7 @@ class _Account:
         self._began = time.time()
 
     def note(self, attempt: int, seconds: float, outcome: Reply | TargetError) -> None:
-        """Note an attempt with what came of it."""
+        """Record an attempt with its outcome."""
         priced = self._priced
         self.attempts, self.took = attempt, seconds
         is_noted = isinstance(outcome, Reply) and outcome.is_noted
@@ -298,7 +298,7 @@ class _Account:
         self._priced.budget.settle(reserved, call.cost or 0.0, call.may_cost or 0.0)
 
     def _bound(self) -> float:
-        """What an attempt can cost, as far as that can be said; nothing where no price is known."""
+        """An upper bound of an attempt's cost; 0 without a known price."""
         priced = self._priced
         largest = max(priced.largest_answer, longest_unlimited(priced.config))
         return 0.0 if priced.price is None else most_it_can_cost(self.request, priced.price, largest)
@@ -319,13 +319,13 @@ class _Account:
 
 
 REPLY = "reply "
-"""How the key of a reply begins that is kept with its run, until what it is for is judged, and in no cache."""
+"""The prefix of the key of a reply that is stored with its run until the judging is done, and not cached."""
 _CHOICES = "choices"
 """The diagnostic of a cached reply that holds its alternatives."""
 
 
 def kept_key(target: PricedTarget, request: Request, scope: str = "") -> str:
-    """Under what a reply is kept; `scope` is a word that sets it apart from what others asked."""
+    """The cache key of a reply; `scope` separates it from other questions."""
     return cache_key({**target.identity, **({"scope": scope} if scope else {})}, request)
 
 
@@ -409,7 +409,7 @@ class StoreLedger:
         self._writer.changed(self._run, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:
-        """What is kept under a key."""
+        """The cached answer of a key."""
         kept = self._reader.cache_get(key)
         return kept.answer if kept else None
 

@@ -1,11 +1,9 @@
-"""Whether a target or judge can be asked, and what a failure of it means: one state machine for each of them.
+"""Whether a target or judge can be asked, and the meaning of its failures: one state machine for each.
 
-A target is *working*, *limited* (it asks for a slower pace), *away* (no answer) or *refused* (key, permission,
-model, quota). A question is *broken* where the target cannot answer it and answers others. Only a broken question
-becomes a row; in every other state what needs the target stays pending.
-
-Which of the two it is, a short question tells that is asked after the failure. A failure that names its cause needs
-none: a malformed question is broken, and a target without credit is refused.
+A target is *working*, *limited* (it asks for a slower pace), *away* (no answer) or *refused* (key, permission, model,
+quota). A question is *broken* if the target cannot answer it but answers others. Only a broken question becomes a row;
+in all other states, its cells stay pending. A short probe after the failure decides between the two. A failure with a
+known cause needs none: a malformed question is broken, and a target without credit is refused.
 """
 
 from __future__ import annotations
@@ -54,11 +52,11 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 _WORST_FIRST: tuple[StopCode, ...] = ("refused", "misnamed", "away", "limited", "left out")
 _ABOUT_KEYS = (401, 402, 407)
-"""What a server answers that says nothing of the question, by the standard."""
+"""Statuses that say nothing about the question, by the HTTP standard."""
 
 
 class Unavailable(Stopped):
-    """A target or judge answers no question any more in this execution; what needs it stays pending."""
+    """A target or judge cannot be asked any more in this execution; its cells stay pending."""
 
     def __init__(self, name: str, reason: str, code: StopCode) -> None:
         super().__init__(reason, code)
@@ -111,7 +109,7 @@ class Availability:
         return Unavailable(self.name, *self._closed)
 
     def note_others(self, answers: int) -> None:
-        """Know of what others of the run were answered: a target that answers them is not wrong, but away."""
+        """Count answers of earlier executions: a target that gave some is away, not misconfigured."""
         self.answers = max(self.answers, answers)
 
     def refuse(self, reason: str | TargetError) -> Unavailable:
@@ -218,7 +216,7 @@ class Availability:
         return not passing and self.answers > 0 and self._failures >= _ENOUGH
 
     def _unprobed(self, failure: TargetError) -> TargetError | Unavailable:
-        """What the failure of a target is that is asked no short question."""
+        """The error for the failure of a target without a probe."""
         status = failure.status or 0
         refused = status in (401, 403, 404) or 300 <= status < 400 or failure.code == "agentAuthenticationError"
         if not self.answers and (refused or _is_unreachable(failure)):
@@ -246,7 +244,7 @@ class Availability:
             self._pardoned.add(kind)
 
     async def _find_out(self, failure: TargetError, probe: Probe, note_wait: NoteWait) -> None:
-        """Look once; what others wait for is set before they hear of it."""
+        """Probe once; the result is set before waiting calls are released."""
         try:
             await self._ask_until_answered(failure, probe, note_wait)
         finally:
@@ -278,9 +276,9 @@ class Availability:
         self._note_answer()
 
     def _gone(self, failure: TargetError, problem: TargetError, away: float) -> Unavailable:
-        """Close a target that does not answer, in the words of what it said last."""
+        """Close a target that does not answer, with its last message."""
         if self.state == "away" and not self.answers:
-            # What never answered is more likely wrong than away, and the user is probably still at the terminal.
+            # A target that never answered is probably misconfigured, and the user is probably still at the terminal.
             if _is_unreachable(problem) or problem.code == "agentResponseUnparseable":
                 return self.refuse(problem)
             return self.close(
@@ -324,9 +322,9 @@ class Left:
 
 
 def why_left_open(states: Sequence[Availability], left_out: Sequence[str], left: Left) -> tuple[str, StopCode]:
-    """Why a run leaves something open, in sentences, and its code.
+    """Why a run leaves cells open, in sentences, and its stop code.
 
-    It is the configuration where nothing was answered at all and everything that was asked refused.
+    The code is `configuration` if nothing was answered and everything refused.
     """
     closed = [state.closed for state in states if state.closed is not None]
     reasons = [*map(str, closed), *(f"{name} is left out" for name in left_out), *filter(None, [str(left)])]
@@ -356,7 +354,7 @@ def room_of(config: TargetConfig) -> Room:
 
 
 async def one_attempt(target: Target, request: Request, config: TargetConfig) -> Reply | TargetError:
-    """What came of asking once; ConfigurationError where the target cannot be asked at all."""
+    """The result of one attempt; raises ConfigurationError if the target cannot be asked at all."""
     try:
         async with attempt_clock(target, config.timeout):
             reply = await target.ask(request)
@@ -367,5 +365,5 @@ async def one_attempt(target: Target, request: Request, config: TargetConfig) ->
         return problem
     except (ConfigurationError, Stopped):
         raise
-    except Exception as problem:  # whatever else the code of a target raises is the record of an answer
+    except Exception as problem:  # any other exception of a target's code is the record of an answer
         return raised_error(config.name, problem)

@@ -93,7 +93,7 @@ def _broken_check(pair: _Pair, most: int) -> CheckedGate:
     sentence += "" if pair.finished else " so far"
     if found.flipping:
         sentence += f". Not counted: {count_answers(found.flipping, 'item')} whose repeats in {pair.before} disagree"
-    # Where fewer items passed than the gate allows to break, it could not fire even if they all did.
+    # If fewer items passed than the gate allows to break, it fails only if all of them break.
     lost = count >= (min(most, found.passed or most) if pair.finished else most)
     return CheckedGate(gate, gate_verdict(lost, pair.finished), sentence + ".", figure)
 
@@ -146,7 +146,7 @@ def _test_sentence(test: MeasuredDifference, pair: _Pair, level: float) -> str:
 
 
 def _lost_check(pair: _Pair) -> Iterable[CheckedGate]:
-    """The gate on what the baseline judged and nothing can be compared with; only where it is not met."""
+    """The gate on judged answers of the baseline without a counterpart; only if it is not met."""
     judged = [line for line in _expected(pair.comparison) if line.answers[0] and line.answers[0].status in JUDGED]
     what = f"judged in {pair.before} and not comparable now"
     checks = missing_check(pair.gates, True, sum(map(_is_lost, judged)), len(judged), "answer", what)
@@ -166,6 +166,6 @@ def _expected(comparison: Comparison) -> list[ComparedLine]:
 
 
 def _is_lost(line: ComparedLine) -> bool:
-    """Whether what the baseline judged has nothing to be compared with."""
+    """Whether a judged answer of the baseline has no counterpart."""
     later = line.answers[1]
     return later is None or later.status not in JUDGED or line.kinds[0] in _APART

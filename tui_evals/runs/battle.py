@@ -77,7 +77,7 @@ _READ_FOR_ESTIMATE = 200
 
 @dataclass(frozen=True, slots=True)
 class DueBout:
-    """Two answers, by their ids, that are to be judged, and what an earlier battle left of it."""
+    """Two answers to judge, by their ids, and the bout of an earlier battle."""
 
     left: int
     right: int
@@ -93,7 +93,7 @@ class DueBout:
 
 @dataclass(frozen=True, slots=True)
 class BoutQuestion:
-    """What a judge is shown of a bout."""
+    """The question of a bout to the judge."""
 
     left: BattleAnswer
     right: BattleAnswer
@@ -168,7 +168,7 @@ class _BattleLedger(StoreLedger):
 
 
 class BoutQueue:
-    """Asks the judge about bouts, as many at once as it takes; every verdict is kept, whatever ends it."""
+    """Asks the judge about bouts in parallel; every verdict is stored, even if the battle ends early."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class BoutQueue:
         self.undecided = 0
 
     def stop(self) -> None:
-        """Begin no bout any more; those in flight are let finish."""
+        """Begin no more bouts; those in flight finish."""
         self._stop = True
         self._storing.give_up()
         self._judge.room.gate.halt()
@@ -215,7 +215,7 @@ class BoutQueue:
         try:
             await asyncio.gather(*workers)
         except (StoreError, LookupError) as problem:
-            if not await self._storing.is_to_blame():  # else a read failed of what cannot be written
+            if not await self._storing.is_to_blame():  # otherwise reading failed because writing does
                 raise
             return ExecutionEnd(False, str(problem), "failed")
         finally:
@@ -272,7 +272,7 @@ class BoutQueue:
             if verdict is None:
                 verdicts[order], reasons[order] = await self._verdict(ask, shown, order)
                 if order == 0 and verdicts[0] is not None and not judges.cached(None):
-                    # A verdict that the cache does not know is kept before the other one is asked for.
+                    # A new verdict is stored before the other one is requested.
                     await keep_bout(self._writer, self._fought(due, verdicts, reasons))
         return self._fought(due, verdicts, reasons)
 
@@ -360,7 +360,7 @@ def wrong_number(given: int) -> str:
     return f"a battle is between 2 to {MAX_RUNS} runs; {given} given. --columns A,B is one between two columns of a run"
 
 
-# -- what it comes to
+# -- results
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +379,7 @@ class Duel:
 
     @property
     def letters(self) -> tuple[str, str]:
-        """What both sides are called."""
+        """The letters of both sides."""
         left, right = self.places
         return NAMES[left], NAMES[right]
 
@@ -398,7 +398,7 @@ class BattleState:
 
     @property
     def summary(self) -> str:
-        """The result in a line; empty where nothing is decided."""
+        """The result in a line; empty before the first decision."""
         if not any(own.decided for own in self.tallies):
             return ""
         if len(self.duels) == 1:
@@ -434,7 +434,7 @@ class StoredBattle:
     """A battle with its runs, and the pairs of answers of every two of them."""
 
     runs: tuple[RunRow, ...]
-    """In a battle between columns, each column as a run of its own."""
+    """In a battle between columns, one run for each column."""
     duels: tuple[Duel, ...]
     asked: BattleRow
 
@@ -505,7 +505,7 @@ def _pair_duel(
 
 @dataclass(frozen=True, slots=True)
 class BattlePlan:
-    """What a battle will take."""
+    """The estimate of a battle."""
 
     battle: StoredBattle
     due: Sequence[DueBout]
@@ -571,12 +571,12 @@ def _self_judging(sides: Sequence[BattleSide], runs: Sequence[RunRow], judge: Ta
 
 
 def battle_permissions(request: BattleRequest, project: Project) -> list[Permission]:
-    """What asking the judge would do that is not agreed to yet."""
+    """The missing permissions of the judge."""
     return [] if request.ready is not None else missing_of_targets(project, [request.judge])
 
 
 def about_battle(asked: BattleRow) -> str:
-    """What identifies a battle among the activities of a store."""
+    """The identity of a battle among the activities of a store."""
     sides = [[side.run, *(side.column or ())] for side in asked.sides]
     return json.dumps([sides, asked.judge, asked.question, asked.pairs, asked.seed])
 
@@ -599,7 +599,7 @@ def note_decided(plan: BattlePlan, state: BattleState, writer: Writer) -> None:
 
 
 class BattleExecution:
-    """A battle while the judge is asked; it stores its progress and obeys what the store tells it."""
+    """A running battle, which stores its progress and obeys orders from the store."""
 
     def __init__(
         self,

@@ -33,16 +33,16 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class KnownTurns:
-    """What the cache has of a plan: how many turns of a cell from its first on, by the number of the cell."""
+    """The cached turns of a plan: how many from the first one on, by the number of the cell."""
 
     turns: Mapping[int, int] = field(default_factory=dict)
     complete: bool = True
-    """Whether every cell was looked up; of a large plan only the first are."""
+    """Whether every cell was looked up; in a large plan only the first ones are."""
 
 
 @dataclass(slots=True)
 class PlannedConversation:
-    """A planned conversation as far as its answers are known."""
+    """A planned conversation with its known answers."""
 
     planned: PlannedAnswer
     item: Item
@@ -99,7 +99,7 @@ def known_turns(
 
     Calls `note` with each cached answer and its turn, until it returns False.
     """
-    # How far the cache knows the steps of an agent, or what a user says, is found by taking them.
+    # The cached steps of an agent or of a simulated user are found only by replaying them.
     found = conversations(plan, project, max_cost)
     more = (one for one in found if one.item.user is None and not has_tools(plan.dataset, one.item, one.target.config))
     begun = [(one.key(plan), one) for one in islice(more, most)]
@@ -137,7 +137,7 @@ class _NotKnown(CannotJudge):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of judging an answer without a judge."""
+    """The result of judging an answer without a judge."""
 
     asks: bool
     """Whether a judge has to be asked."""
@@ -161,11 +161,11 @@ class Foresight:
 
     @property
     def complete(self) -> bool:
-        """Whether every evaluator was tried that could be; of a large run only the first are."""
+        """Whether all evaluators were tried that can be; in a large run only the first ones are."""
         return self._left >= 0
 
     def asking(self, item: Item, turn: int, evidence: Evidence) -> list[EffectiveEvaluator]:
-        """The evaluators of a turn for which a judge has to be asked, as far as that can be told."""
+        """The evaluators of a turn that have to ask a judge, as far as known."""
         entries = [entry for entry in self._plan.resolved(item, turn) if self._plan.asks_judge(entry, item, turn)]
         return [entry for entry in entries if self.asks(entry, evidence)]
 
@@ -176,7 +176,7 @@ class Foresight:
         return tried is None or tried.asks
 
     def tried(self, entry: EffectiveEvaluator, evidence: Evidence) -> Tried | None:
-        """What an evaluator makes of an answer without its judge; None for one that may do more than ask."""
+        """The result of an evaluator without its judge; None for one that may do more than ask."""
         if not only_asks(self._plan.registry.find(entry.evaluator)):
             return None
         self._missed = False
@@ -224,7 +224,7 @@ def _text(value: object) -> str | None:
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T | None:
-    """What a coroutine returns that waits for nothing; None, and its end, where it would wait."""
+    """The result of a coroutine that does not wait; closes it and returns None if it would wait."""
     try:
         copy_context().run(work.send, None)
     except StopIteration as done:

@@ -119,7 +119,7 @@ def _started(
 
 
 def _end_of(log: Path, start: int) -> str:
-    """The end of what was printed since the log was this long."""
+    """The end of the log, after position `start`."""
     with open(log, "rb", opener=private_opener) as stream:
         stream.seek(max(start, stream.seek(0, os.SEEK_END) - _LAST_BYTES))
         printed = stream.read(_LAST_BYTES).decode("utf-8", errors="replace")

@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 def sign_ended(writer: Writer, run: RunRow, finished: bool, again: bool, found: int) -> None:
-    """State and sign what a run came to; `found` answers were there before, which were not signed."""
+    """Sign the end of an execution; `found` is the number of earlier answers that were not signed."""
     about = {**({"judged": "again"} if again else {}), **({"found": found} if found else {})}
     sign(writer, run, "end" if finished else "interruption", about, again=again)
 
@@ -86,7 +86,7 @@ _LONG_WAIT = 2.0
 
 
 class Engine:
-    """One execution of a run; everything it knows is in the store, so another can take over where it stopped."""
+    """One execution of a run; its whole state is in the store, so another one can continue it."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Engine:
         kept: KeptScores | None = None,
     ) -> None:
         self.note = ""
-        """What to tell the user about how the run is executed."""
+        """A message for the user about this execution."""
         self._plan = plan
         self._run = run
         self._writer = writer
@@ -130,7 +130,7 @@ class Engine:
         """When the wait ends that is shown."""
 
     async def execute(self, *, again: bool = False) -> ExecutionEnd:
-        """Ask and judge all that is pending, or judge all answers `again`; whatever ends it, the run can continue."""
+        """Ask and judge all pending cells, or judge all answers `again`; the run can continue, however this ends."""
         cells = self.answered_cells if again else self.cells
         since, begun_at = time.monotonic(), max(time.time(), self._run.started or 0.0)
         begun = {} if again else {"started": self._run.started or begun_at}
@@ -140,7 +140,7 @@ class Engine:
         watcher = asyncio.create_task(self._watch())
         try:
             owner = {"pid": os.getpid(), "host": socket.gethostname()}
-            undecided = {"verdict": "", "gates": ""}  # what an execution before this one found of its gates
+            undecided = {"verdict": "", "gates": ""}  # gate results of an earlier execution
             await self._writer.patient_run_status(self._run.id, "running", **owner, **undecided, **begun)
             asked = [number for number in range(len(self._targets)) if number not in self._left_out]
             async with self._executor() as executor:
@@ -155,7 +155,7 @@ class Engine:
             outcome = ExecutionEnd(False, str(problem) or type(problem).__name__, "failed")
             if sentence := upgrade_sentence():  # old modules with new ones
                 outcome = ExecutionEnd(False, sentence, "upgraded")
-            elif not await self._storing.is_to_blame():  # else a read failed of what cannot be written
+            elif not await self._storing.is_to_blame():  # otherwise reading failed because writing does
                 raise
         finally:
             watcher.cancel()
@@ -215,7 +215,7 @@ class Engine:
         await self._writer.patient_run_status(self._run.id, status, **ended, **why)
 
     def _is_finished(self, before: RunStatus, outcome: ExecutionEnd) -> bool:
-        """Whether nothing is left to do once answers were judged again; a pass that judged none is forgotten."""
+        """Whether rescoring is complete; a pass that judged nothing is dropped."""
         if outcome.finished:
             return next(self._reader.pending(self._run.id), None) is None
         self._writer.flush()
@@ -321,7 +321,7 @@ class Engine:
                 yield self._make_cell(first, ids, known, final, self._kept_scores(answered))
 
     def _kept_scores(self, rows: Sequence[AnswerRow]) -> Mapping[int, tuple[ScoreRecord, ...]]:
-        """What of the scores of a conversation holds, by turn."""
+        """The valid scores of a conversation, by turn."""
         if self._kept is None:
             return {}
         scores = self._kept.of(rows)
@@ -356,7 +356,7 @@ class Engine:
         return Cell(item, row.name, row.item, row.prompt, row.target, row.repeat, answers, known, final, said)
 
     def _stored_answers(self, rows: Sequence[AnswerRow]) -> dict[int, AnswerRecord]:
-        """What was answered in the turns of a conversation, by turn, where anything was."""
+        """The stored answers of a conversation, by turn."""
         answered = [row for row in rows if row.status not in ("pending", "running")]
         if not answered:
             return {}
@@ -372,7 +372,7 @@ class Engine:
         """Store the state of the workers."""
         self._writer.workers(self._run.id, rows)
 
-    # What follows is the Sink of the executor.
+    # From here on, the Sink of the executor.
 
     @property
     def paused(self) -> bool:
@@ -381,7 +381,7 @@ class Engine:
 
     @property
     def store_wait(self) -> StoreWait | None:
-        """What keeps the run from asking, where it is its store."""
+        """The reason to hold questions, if the store is not writable."""
         return self._storing.wait
 
     def left_open(self, answers: Sequence[int]) -> None:
@@ -455,7 +455,7 @@ class Engine:
         self._writer.changed(self._run.id, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:
-        """What is kept under a key."""
+        """The stored reply or cached answer of a key."""
         if key.startswith(REPLY):
             return self._reader.reply(self._run.id, self._pass, key)
         kept = self._reader.cache_get(key)
@@ -498,7 +498,7 @@ class Engine:
             raise unavailable
 
     def _group_evidence(self, item: Item, rows: Sequence[AnswerRow]) -> Iterator[Evidence]:
-        """The answers to each turn with what was asked: the chat of the first cell, without prompts that differ."""
+        """The answers to each turn with the question: the chat of the first cell, without prompts that differ."""
         prompts = self._plan.asked_prompts
         prompt = prompts[0] if len(prompts) == 1 else PromptUnderTest()
         nothing = AnswerRecord(text=None, request={})

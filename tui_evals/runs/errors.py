@@ -33,7 +33,7 @@ class MissingJudge(CannotPlan):
 
 
 class MissingEmbedder(CannotPlan):
-    """An evaluator compares vectors, and nothing is named that gives them."""
+    """An evaluator compares vectors, and no target for them is configured."""
 
     def __init__(self, evaluator: str) -> None:
         super().__init__(

@@ -39,11 +39,11 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one call took: the mean of those that were made."""
+    """The mean cost and time of earlier calls."""
 
     count: int
     cost: float | None
-    """None where the price of one of them is not known."""
+    """None if one of the costs is unknown."""
     input_tokens: float | None
     output_tokens: float | None
     cached_tokens: float
@@ -80,12 +80,12 @@ def runs_of_dataset(reader: Reader, source: str, snapshot: str | None, limit: in
 
 
 def answer_rates(reader: Reader, run: RunRow, target: int) -> Rates:
-    """What the answers of a target of a run cost and took."""
+    """The costs and times of a target's answers in a run."""
     return _rates(reader, run, _ANSWERS, target)
 
 
 def verdict_rates(reader: Reader, run: RunRow, judge: str) -> Rates:
-    """What each call of a judge of a run cost and took, by the answer it was about."""
+    """The costs and times of a judge's calls in a run, by the answer they were about."""
     return _rates(reader, run, _VERDICTS, judge)
 
 
@@ -128,7 +128,7 @@ def asked_all(reader: Reader, run: RunRow) -> bool:
 
 
 def cost_of_run(reader: Reader, run: RunRow) -> float:
-    """What all calls of a run cost, without those of later judgings."""
+    """The cost of all calls of a run, without later rescorings."""
     query = f"SELECT total(cost) FROM calls WHERE run = ?1 AND {_FIRST_JUDGING}"
     return float(reader.query(query, [run.id])[0][0])
 
@@ -153,9 +153,9 @@ class QuestionSize:
     """The chat up to a question and with it."""
 
     tokens: int
-    """Of its texts and tools, and of the answers before it, whose length is guessed."""
+    """The tokens of its texts, its tools, and earlier answers, whose length is estimated."""
     files: int
-    """How many pictures, sounds, PDFs and the like are in it, which each provider counts in a way of its own."""
+    """The number of its pictures, sounds, PDFs and so on, which each provider counts differently."""
 
 
 class QuestionSizes:
@@ -216,7 +216,7 @@ def _measure(messages: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 _TYPICAL_SAYING_TOKENS = 60
-"""Of a simulated user."""
+"""The tokens of a message of a simulated user."""
 _TYPICAL_EXCHANGE_TOKENS = TYPICAL_ANSWER_TOKENS + _TYPICAL_SAYING_TOKENS
 _RUBRIC_TOKENS, _VERDICT_TOKENS = 600, 80
 _LOOKED_BACK = 20
@@ -237,18 +237,18 @@ class LastTime:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will take before it starts: calls for certain, money and time as a guess."""
+    """The estimate of a run: an exact number of calls, with approximate cost and time."""
 
     answers: int
     judge_calls: int
     """Calls of judges that are to be made."""
     known_cost: float
-    """Of those whose price is known."""
+    """The cost of calls with a known price."""
     cautions: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
     """The targets and judges that are to be asked and whose price is not known, by name."""
     cached: int = 0
-    """Answers that the cache or the dataset has, so that no target is asked for them."""
+    """Answers from the cache or the dataset, for which no target is asked."""
     all_looked_up: bool = True
     """Whether it may have no more of them."""
     further: int = 0
@@ -269,7 +269,7 @@ class Estimate:
 
     @property
     def cost(self) -> float | None:
-        """What all of it costs; None where a price is missing."""
+        """The whole cost; None if a price is missing."""
         return None if self.unpriced else self.known_cost
 
     @property
@@ -279,7 +279,7 @@ class Estimate:
 
 
 class Experience:
-    """What targets and judges took for the answers of a dataset, by the latest runs that asked them."""
+    """The costs and times of targets and judges for answers of a dataset, from the latest runs with them."""
 
     def __init__(self, reader: Reader, environment: Mapping[str, str], runs: Iterable[RunRow]) -> None:
         self._reader = reader
@@ -288,7 +288,7 @@ class Experience:
         self._known: dict[tuple[Kind, str], tuple[Rates, Rate | None]] = {}
 
     def rate(self, kind: Kind, config: TargetConfig, place: Place) -> Rate | None:
-        """What a call about an item took the last time, or else one about any of them."""
+        """The cost and time of the last call about an item, else of any of them."""
         who = kind, config.name
         if who not in self._known:
             rates = self._rates(kind, config)
@@ -336,7 +336,7 @@ class Experience:
 
 
 class _Bill:
-    """Calls added up by what they cost and take, and who of those asked has no price."""
+    """Sums up the costs and times of calls, and the targets without a price."""
 
     def __init__(self, experience: Experience | None, concurrency: int | None) -> None:
         self._experience = experience
@@ -396,7 +396,7 @@ class _Bill:
 
 
 def _cost_of(rate: Rate, price: Price | None) -> float | None:
-    """What a call like those before costs: by the price there is now, else as those did."""
+    """The cost of a call like earlier ones: by the current price, else their mean."""
     by_tokens = price is not None and price.per_call is None and (price.input_per_million or price.output_per_million)
     if price is not None and by_tokens and rate.input_tokens is not None and rate.output_tokens is not None:
         return price.cost(Usage(round(rate.input_tokens), round(rate.output_tokens), round(rate.cached_tokens)))
@@ -413,7 +413,7 @@ def estimate_run(
     max_cost: float | None = None,
     concurrency: int | None = None,
 ) -> Estimate:
-    """What a plan will take as a new run of a document that comes from `source`."""
+    """The estimate of a new run of a document that comes from `source`."""
     with Reader(project.store) if project.has_store else nullcontext() as reader:
         known, asking, tried = KnownTurns(), {}, True
         if reader is not None and use_cache:
@@ -547,7 +547,7 @@ def estimate_judging(
     use_cache: bool = True,
     concurrency: int | None = None,
 ) -> Estimate:
-    """What judging answers of a run again will take; no target is asked."""
+    """The estimate of judging a run's answers again; no target is asked."""
     runs = (run, *_like_runs(reader, project, run.source, run.snapshot))
     experience = Experience(reader, project.environment, runs)
     judges, bill = judge_configs(plan, project.settings), _Bill(experience, concurrency)

@@ -81,9 +81,9 @@ class Job:
     named: frozenset[str] = frozenset()
     """The evaluators that are to judge again; none for all."""
     anew: bool = False
-    """Whether they judge again what they judged alike before."""
+    """Whether to judge again even if nothing has changed."""
     notes: tuple[str, ...] = ()
-    """What a person should know before it is judged again."""
+    """Warnings for the user before rescoring."""
 
     def kept(self, reader: Reader) -> KeptScores | None:
         """The scores that rescoring keeps; None if all are made again."""
@@ -98,7 +98,7 @@ class Job:
         return calls_at_once(self.plan.targets, judges, self.terms.concurrency)
 
     def missing_permissions(self, *, judging: bool = True) -> list[Permission]:
-        """What executing it would do that is not allowed yet; evaluators count where it depends on them."""
+        """The missing permissions of the execution; evaluators count only with `judging`."""
         judges = asked_targets(self.plan, self.project.settings)
         return missing_permissions(self.project, self.plan, self.terms.cluster, judges, judging=judging)
 
@@ -106,14 +106,14 @@ class Job:
 def destinations_of(
     plan: Plan, settings: Settings, environment: Mapping[str, str], ready: Mapping[str, Target]
 ) -> dict[str, dict[str, str | None]]:
-    """Where each target sends what, once for all that is varied of it."""
+    """The destination of each target, once for all its variants in a sweep."""
     asked = [config for config in (*plan.targets, *asked_targets(plan, settings)) if config.name not in ready]
     return destinations((replace(config, name=base_name(config.name)) for config in asked), environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How an execution ended, for every face to print."""
+    """How an execution ended, for every interface to print."""
 
     run: RunRow
     """The run as currently stored."""
@@ -144,9 +144,9 @@ async def execute(
     gates: Gates | None = None,
     companion: Companion | None = None,
 ) -> RunOutcome:
-    """Execute a stored run here, or judge its answers `again`; the store says why where it does not begin or end.
+    """Execute a stored run here, or judge its answers `again`; the store has the reason if it does not begin or end.
 
-    With `errors` what ended as one is asked or judged again in place.
+    With `errors`, errors are retried in place.
     """
     run, path = job.run, job.project.store
     with hold(run_lock(path, run.key)) as lock, Reader(path) as reader:
@@ -193,8 +193,8 @@ async def execute(
 
 
 def _prepare_failure_map(job: Job, writer: Writer) -> None:
-    """Have the failure map of a large run ready when it is opened."""
-    # Imported here, because most runs are small and need not wait for what compares.
+    """Prepare the failure map of a large run, so that it is ready when it is opened."""
+    # Imported here: most runs are small and need no comparison.
     from tui_evals.compare.failure_map import keep_failure_map, read_failure_map
     from tui_evals.store.baselines import dataset_key
 
@@ -206,7 +206,7 @@ def _prepare_failure_map(job: Job, writer: Writer) -> None:
 
 
 def _outcome_of_lost_store(run: RunRow, path: Path, message: str) -> RunOutcome:
-    """How a run ended whose store was overwritten, in the numbers of what the store holds now."""
+    """The outcome of a run whose store was overwritten, with the totals that the store has now."""
     code: StopCode = "store"
     totals: Totals = Totals.of_pending(run.total)
     by_column: Mapping[tuple[int, int], Totals] = {}
@@ -374,4 +374,4 @@ def note_calls(agent: Target, ledger: Ledger) -> None:
 
 
 Companion = Callable[[Engine, "asyncio.Task[ExecutionEnd]"], Coroutine[Any, Any, None]]
-"""What a face does while a run is executed, such as showing how it goes; it ends when the task does."""
+"""Runs while a run is executed, for example to show its progress; it is cancelled when the run ends."""

@@ -155,7 +155,7 @@ def _targets(value: object) -> object:
 
 
 def _evaluators(value: object) -> object:
-    """Evaluators by name; of a list each entry is a name, `{Name: {options}}` or `{type: Name, …}`."""
+    """Evaluators by name; each entry of a list is a name, `{Name: {options}}` or `{type: Name, …}`."""
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",")]
     if not isinstance(value, list):
@@ -195,7 +195,7 @@ def _either(*schemas: dict[str, Any]) -> WithJsonSchema:
 
 
 class DataModel(_ExperimentPart):
-    """Where items come from: a file, or a list; `columns` names what holds each field of an item."""
+    """The source of items: a file, or a list; `columns` maps columns to fields of an item."""
 
     file: str | None = Field(None, min_length=1)
     items: list[dict[str, Any]] | None = None
@@ -275,7 +275,7 @@ def is_given(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment that could be read; `model` is what it says, and `where` its file as sentences name it."""
+    """A readable experiment; `model` is its content, and `where` names its file in messages."""
 
     file: Path
     root: Path
@@ -427,7 +427,7 @@ class Experiment:
         return file if file.exists() else dataset_named(Path(name), self.root)
 
     def permissions(self) -> list[Permission]:
-        """What it needs a yes for beyond its targets: to read and to write outside of the project."""
+        """The permissions it needs besides those of its targets: reading and writing outside the project."""
         root, wanted = resolved(self.root), []
         read = [self.data_file] if self.model.data is not None and self.model.data.file is not None else []
         read += [self._path(prompt.file) for prompt in self.model.prompts or () if prompt.file is not None]
@@ -529,7 +529,7 @@ def _places(file: Path, text: str) -> Places:
 
 
 def _fault(error: Any, places: Places) -> Problem:
-    """What pydantic refuses as a sentence, with its place."""
+    """An error of pydantic as a sentence, with its place."""
     path = tuple(part for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden" and len(path) == 1:
         known = [name for name in ExperimentModel.model_fields if name != "schema_"]
@@ -597,7 +597,7 @@ def project_of_run(run: RunRow, project: Project) -> Project:
 
 
 def readable_experiments(root: Path) -> Iterator[Experiment]:
-    """The experiments of a project; one with a mistake says so where it is run."""
+    """The readable experiments of a project; errors of others are reported when they run."""
     for file in experiment_files(root):
         with suppress(DatasetError):
             yield read_experiment(file, root)
@@ -609,7 +609,7 @@ def swept_targets(words: Sequence[str], experiment: Experiment, settings: Settin
 
 
 def problems_of(experiment: Experiment, settings: Settings) -> list[Problem]:
-    """What is wrong with what an experiment refers to: its targets, judges, prompts and data."""
+    """The problems of an experiment's references: its targets, judges, prompts and data."""
     problems: list[Problem] = []
 
     def check(what: Any, *path: str | int) -> None:

@@ -33,7 +33,7 @@ def gate_verdict(lost: bool, finished: bool) -> GateVerdict:
 
 
 def count_answers(count: int, what: str = "answer") -> str:
-    """How many answers, or of what else, in words."""
+    """A number of answers, or of something else, in words."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -42,7 +42,7 @@ class _ColumnCounts:
     """The answers of one prompt and target that should have a verdict that can fail."""
 
     items: dict[int, list[int]] = field(default_factory=dict)
-    """By item how many there are, and how many of them pass; without those that are open."""
+    """For each item, how many answers are not open, and how many of them pass."""
     missing: int = 0
     """How many of them are missing or unjudged."""
     open: int = 0
@@ -86,7 +86,7 @@ class AskedAnswers:
 
     @property
     def unit(self) -> str:
-        """What missing answers are counted in: a conversation of several turns is missing as a whole."""
+        """The unit of missing answers: a conversation with several turns is missing as a whole."""
         return "answer" if len(self.rows) == self.conversations else "conversation"
 
     @property
@@ -124,7 +124,7 @@ def ask_answers(reader: Reader, run: RunRow, finished: bool) -> AskedAnswers:
 
 
 def no_answer_sentence(rows: Iterable[AnswerRow]) -> str | None:
-    """What happened where a run has no answer with a text, a call or a reason in it; None where it has one."""
+    """The message for a run without any answer that has a text, a call or a reason; None if it has one."""
     empty = failed = 0
     for row in rows:
         if row.code is not None or row.status in _OPEN:
@@ -320,7 +320,7 @@ def _column_name(asked: AskedAnswers, column: Column) -> str:
     """The prompt and target of a column; empty where the run has one column."""
     if len(asked.columns) == 1:
         return ""
-    from tui_evals.compare.sides import column_name  # when needed, because every run waits for this module
+    from tui_evals.compare.sides import column_name  # late, because every run imports this module
 
     return column_name(asked.run, *column)
 

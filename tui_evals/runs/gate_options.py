@@ -1,4 +1,4 @@
-"""The options that set gates: how each is read, and what it demands."""
+"""The options that set gates: how to read each, and what it requires."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class GateOption:
     metavar: str
     help: str
     read: Callable[[Any], Any]
-    """Returns the value of a text or a number; ValueError says what it must be."""
+    """Returns the value of a text or a number; ValueError describes valid ones."""
     alone: str = ""
     """The value of the option without one; empty where it needs one."""
 
@@ -181,7 +181,7 @@ class Gates:
 
     @property
     def has_checks(self) -> bool:
-        """Whether a gate is set or a comparison is wanted."""
+        """Whether a gate or a comparison is set."""
         return self.measuring or self.deciding
 
     @property

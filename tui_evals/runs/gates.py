@@ -37,7 +37,7 @@ class GatesNotMet(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class GateResults:
-    """The gates of a run, and how it compares with another where that was wanted. True when all gates are met."""
+    """The gates of a run, and its comparison if one was requested. True if all gates are met."""
 
     checks: tuple[CheckedGate, ...] = ()
     baseline: str = ""
@@ -59,7 +59,7 @@ class GateResults:
 
     @property
     def decided(self) -> bool:
-        """Whether the gates are met or not met, whatever an unfinished run still brings."""
+        """Whether the gates are decided, whatever an unfinished run still adds."""
         verdicts = {check.verdict for check in self.checks}
         return "not met" in verdicts or "not decided" not in verdicts
 
@@ -120,8 +120,8 @@ def with_baseline(gates: Gates, reader: Reader, dataset: str, run: RunRow | None
 def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates, *, finished: bool = True) -> GateResults:
     """The verdict of each gate of a run.
 
-    A finished run has to have answers, and verdicts where judging was wanted, even without gates. A gate of an
-    unfinished one is not decided unless nothing that is still open can save it.
+    Even without gates, a finished run needs answers, and verdicts if judging was requested. A gate of an unfinished run
+    is undecided unless no open answer can change it.
     """
     if finished and (nothing := _nothing_to_check(reader, run, total, gates)) is not None:
         return GateResults((nothing,))
@@ -136,7 +136,7 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates, *, fin
         checks += [CheckedGate(gates.text(name), "not decided", changed) for name in names]
         return _results(asked, GateResults(tuple(checks), gates.baseline_run.key, changed, refused=changed))
     try:
-        # Imported when something is compared, because every run waits for what this module imports.
+        # Imported for comparisons only, because every run imports this module.
         from tui_evals.runs.baseline_gates import baseline_checks
 
         against = baseline_checks(reader, run, gates, gates.baseline_run, finished=finished)
@@ -148,7 +148,7 @@ def check_gates(reader: Reader, run: RunRow, total: Totals, gates: Gates, *, fin
 
 
 def _results(asked: AskedAnswers, results: GateResults) -> GateResults:
-    """The results with what they rest on; while answers are judged again, the verdicts before decide nothing."""
+    """The results with their basis; while answers are judged again, nothing is decided."""
     checks = results.checks
     if asked.judged_again:
         checks = tuple(
@@ -158,7 +158,7 @@ def _results(asked: AskedAnswers, results: GateResults) -> GateResults:
 
 
 def _why_changed(reader: Reader, baseline: RunRow) -> str:
-    """Why nothing is measured against a baseline that was changed since it was signed; empty where it was not."""
+    """Why a baseline that was changed after signing is not used; empty if it was not changed."""
     if reader.chain_head(baseline) is None:
         return ""
     # Imported when something is verified, as few runs need it.
@@ -174,7 +174,7 @@ def _why_changed(reader: Reader, baseline: RunRow) -> str:
 
 
 def _nothing_to_check(reader: Reader, run: RunRow, total: Totals, gates: Gates) -> CheckedGate | None:
-    """Why a run came to nothing, whatever its gates are; None where it has answers and verdicts."""
+    """Why a run has no result, whatever its gates; None if it has answers and verdicts."""
     if (sentence := no_answer_sentence(reader.all_rows(run.id))) is not None:
         return CheckedGate("answers", "not met", sentence)
     if not _judged_count(total) and (gates.deciding or _judging_came_to_nothing(reader, run)):

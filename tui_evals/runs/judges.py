@@ -105,7 +105,7 @@ class Judges:
         return whole_reply(kept.text or "", kept.finish_reason, judge.config.name, question)
 
     def _embedder(self, judge: PricedTarget) -> PricedTarget:
-        """Who gives vectors where this judge was asked for them."""
+        """The target for vectors when this judge is asked for them."""
         embedder = judge if judge.config.kind == "embedding" else self._judges.get(EMBEDDER)
         if embedder is None:
             raise Misconfigured(
@@ -115,7 +115,7 @@ class Judges:
         return embedder
 
     def _key(self, judge: PricedTarget, request: Request) -> tuple[str, bool]:
-        """Under what a reply is kept, empty where it is not, and whether it may be kept already."""
+        """The key of a reply, empty if it is not stored, and whether it may already be stored."""
         judging = None if self._caches(judge) else questions.get()
         key = kept_key(judge, request) if self._caches(judge) or judging is not None else ""
         if judging is not None:  # kept for this judging alone, which a crash may cut short
@@ -168,7 +168,7 @@ def judge_configs(plan: Plan, settings: Settings) -> dict[str | None, TargetConf
 
 
 def check_roles(plan: Plan, settings: Settings) -> None:
-    """ConfigurationError where a target of a plan is asked for what it does not give, or is not there."""
+    """Raise ConfigurationError if a target of a plan has the wrong kind for its role, or is missing."""
     for target in plan.targets:
         check_role(target, embeds=False, whom="a run")
     configs = judge_configs(plan, settings)
@@ -182,7 +182,7 @@ def check_roles(plan: Plan, settings: Settings) -> None:
 
 
 def check_role(config: TargetConfig, *, embeds: bool, whom: str) -> None:
-    """ConfigurationError where vectors are wanted of a target that answers, or an answer of one that gives vectors."""
+    """Raise ConfigurationError if a target is asked for vectors or answers that its kind does not give."""
     if embeds and config.kind != "embedding":
         raise ConfigurationError(
             f"{whom} compares embeddings, and the target {config.name} ({config.model}) is none that gives them: name "
@@ -216,7 +216,7 @@ def needed_judges(plan: Plan, settings: Settings) -> list[TargetConfig]:
 
 
 def asked_targets(plan: Plan, settings: Settings) -> list[TargetConfig]:
-    """What is asked besides the targets themselves: needed judges, and what answers the model calls of agents."""
+    """The targets that are asked besides those under test: needed judges, and those behind agents."""
     return [*needed_judges(plan, settings), *targets_behind(plan, settings).values()]
 
 
@@ -231,14 +231,14 @@ def _any_may_embed(plan: Plan) -> bool:
 
 
 def price_for(config: TargetConfig) -> Price | None:
-    """What a target costs: as configured, zero if it is free, else by the table; None is unpriced."""
+    """The price of a target: configured, zero if it is free, else from the table; None if it has none."""
     if config.price is not None:
         return config.price
     return price_of(config.model) if target_kind(config).asks_model else Price(0.0, 0.0)
 
 
 def demand_price(config: TargetConfig, most: float | None) -> Price | None:
-    """What a target costs; ConfigurationError when that is not known and `most` must not be exceeded."""
+    """The price of a target; ConfigurationError if it is unknown and `most` must not be exceeded."""
     price = price_for(config)
     if price is None and most is not None:
         raise ConfigurationError(
@@ -297,7 +297,7 @@ def opened(
 
 
 def unopened(config: TargetConfig, environment: Mapping[str, str], root: Path, max_cost: float | None) -> PricedTarget:
-    """A target as far as the keys of its answers need it; it is opened only if it is asked."""
+    """A target with the parts that cache keys need; it is opened only if it is asked."""
     target = Later(lambda: open_target(config, environment, root, items_of))
     budget, cacheable = Budget(max_cost), target_kind(config).asks_model
     return PricedTarget(
@@ -306,12 +306,12 @@ def unopened(config: TargetConfig, environment: Mapping[str, str], root: Path, m
 
 
 def named_identity(config: TargetConfig, environment: Mapping[str, str]) -> dict[str, Any]:
-    """What decides the answers of a target, and its name, as the config of a run keeps them."""
+    """The identity of a target with its name, as stored in the config of a run."""
     return identity(config, environment) | {"name": config.name}
 
 
 def items_of(file: Path) -> Sequence[Mapping[str, Any]]:
-    """The items of a dataset file, for targets that replay captured answers."""
+    """The items of a dataset file, for targets that replay recorded answers."""
     document: Document = load(file)
     items: list[Mapping[str, Any]] = document.data["items"]
     return items
@@ -325,7 +325,7 @@ _SAMPLING = {"temperature", "top_p", "presence_penalty", "frequency_penalty", "s
 
 
 def settings_of_run(run: RunRow, reader: Reader, settings: Settings) -> Settings:
-    """The settings in which a stored run was started, as far as its eval suggests parameters."""
+    """The settings with the parameters that the eval of a stored run suggests."""
     if not run.source.startswith(SOURCE):
         return settings
     judge = run.config.get("judge")
@@ -340,10 +340,10 @@ def suggested(
     judge: str | None,
     where: str = "the stored run",
 ) -> Settings:
-    """The settings with the parameters a document suggests under those that are configured.
+    """The settings with a document's suggested parameters, which configured ones override.
 
-    `where` says where the targets are named; it is empty if they were typed.
-    A target that also judges gets those alone that both roles share.
+    `where` is the place that names the targets, empty if they were typed. A target that also judges only gets
+    parameters of both roles.
     """
     origin = (document.get("extensions") or {}).get("openai_evals") or {}
     answering, judging = (sampling(origin.get(part)) for part in ("params", "judge_params"))
@@ -363,7 +363,7 @@ def suggested(
 
 
 def sampling(params: object) -> dict[str, Any]:
-    """The parameters that say how a model samples and for how long; all else is passed over."""
+    """The parameters for sampling and length; others are ignored."""
     given = params if isinstance(params, Mapping) else {}
     return {name: value for name, value in given.items() if name in _SAMPLING and _is_plain(value)}
 
@@ -375,6 +375,6 @@ def _is_plain(value: object) -> bool:
 
 
 def _not_configured(wanted: Mapping[str, Any], configured: Mapping[str, Any]) -> dict[str, Any]:
-    """What is wanted and not configured; a length under one name is a length under the other."""
+    """The wanted parameters that are not configured; the names for a length limit are equivalent."""
     known = set(configured) | (_LENGTHS if _LENGTHS & set(configured) else set())
     return {name: value for name, value in wanted.items() if name not in known}

@@ -134,7 +134,7 @@ class Gate:
         self._opens_at = max(self._opens_at, asyncio.get_running_loop().time() + pause)
 
     async def rest(self, seconds: float) -> None:
-        """Let time pass, unless the run is stopping."""
+        """Wait, unless the run is stopping."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._halted.wait()
@@ -143,7 +143,7 @@ class Gate:
             raise WaitCut
 
     def halt(self) -> None:
-        """Give up those who wait for a pause to end; those who wait for a place look whether there is one."""
+        """Release calls that wait for a pause or a place, because the run stops."""
         self._halted.set()
         self._wake_all()
 
@@ -172,16 +172,16 @@ class Gate:
 
 
 def own_delay(attempt: int, longest: float) -> float:
-    """How long to wait after an attempt, whatever the target asks for: twice as long each time, with jitter."""
+    """The delay after an attempt, whatever the target asks for: doubled each time, with jitter."""
     return min(_FIRST_DELAY * 2.0 ** (attempt - 1), _LONGEST_DELAY, longest) * random.uniform(0.5, 1.0)
 
 
 class BudgetSpent(Exception):
-    """The next call could exceed what the run may spend."""
+    """The next call could exceed the budget of the run."""
 
 
 class Reservations(Protocol):
-    """Where money for calls is set aside."""
+    """Reserves money for calls."""
 
     most: float | None
 
@@ -190,14 +190,14 @@ class Reservations(Protocol):
         ...
 
     def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
-        """Replace what was set aside by what the call cost, or by what it may have cost if that is unknown."""
+        """Replace a reservation by the cost of the call, or by its upper bound if that is unknown."""
         ...
 
 
 class Budget:
-    """What is left of a run's money; None means no limit.
+    """The remaining money of a run; None means no limit.
 
-    What calls may have cost counts against the limit like what they did cost: a call without an answer may be billed.
+    The possible cost of calls counts like a known cost: a call without an answer may be billed.
     """
 
     def __init__(self, most: float | None, spent: float = 0.0) -> None:
@@ -206,7 +206,7 @@ class Budget:
         self.unsure = 0.0
         """An upper bound of the cost of calls whose cost is unknown."""
         self.lent = 0.0
-        """What others hold of it who set money aside for calls themselves."""
+        """The part held by workers that reserve money for calls themselves."""
         self._reserved = 0.0
         self._held = 0
         self._settled: asyncio.Event | None = None
@@ -229,7 +229,7 @@ class Budget:
 
     @property
     def committed(self) -> float:
-        """What is spent or may be, calls that are out not counted."""
+        """The known and possible costs, without calls in flight."""
         return self.spent + self.unsure
 
     async def reserve(self, cost: float) -> None:
@@ -241,7 +241,7 @@ class Budget:
             await self._set_aside(cost)
             return
         async with self._alone:
-            # Every run writes what it sets aside before it reads that of the others, so two at once both see too much.
+            # Every run writes its reservation before it reads those of others, so that two at once overestimate.
             while not await self._set_aside(cost):
                 self.settle(cost, 0.0)
                 await asyncio.sleep(random.uniform(*_OTHERS_EVERY))
@@ -267,11 +267,11 @@ class Budget:
 
     @property
     def _committed_by_all(self) -> float:
-        """What is spent or may be by this run, and by those that share its limit when they were last read."""
+        """The known and possible costs of this run, and of those that share its limit when last read."""
         return self.committed + (self._others.committed if self._others is not None else 0.0)
 
     async def secure(self) -> None:
-        """Return once the store knows all that is set aside now; without a limit nothing is."""
+        """Store all current reservations; does nothing without a limit."""
         if self.most is not None and self._run is not None:
             writer, run = self._run
             await writer.secure(run, self._lost + self._reserved + self.lent)
@@ -282,7 +282,7 @@ class Budget:
             raise BudgetSpent(self._spent_sentence(self.most, cost))
 
     def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
-        """Replace what was set aside by what the call cost; the call itself has been handed to the store before."""
+        """Replace a reservation by the cost of the call, which was sent to the store before."""
         self._held -= reserved > 0
         self._reserved = self._reserved - reserved if self._held else 0.0  # sums of fractions leave a rest
         self.spent += cost
@@ -307,16 +307,16 @@ class Budget:
 
 
 class _SharingRuns:
-    """What the other runs that share a limit have spent, as the store knows it."""
+    """The costs in the store of other runs that share a limit."""
 
     def __init__(self, name: str, run: int, reader: Reader) -> None:
         self._name, self._run, self._reader = name, run, reader
         self._ids: list[int] = []
         self._last = 0
         self.committed = 0.0
-        """What they spent, or may have."""
+        """Their known and possible costs."""
         self.reserved = 0.0
-        """What they set aside for calls that are out."""
+        """Their reservations for calls in flight."""
 
     def read(self) -> None:
         """Read the costs again."""
@@ -345,7 +345,7 @@ def most_it_can_cost(request: Request, price: Price, largest: int = 0) -> float:
 
 
 def reading_costs(request: Request, price: Price) -> float:
-    """The part of that bound which is for the question: what a call costs at most whose question was refused."""
+    """The part of that bound for the question: the highest cost of a refused call."""
     written = _bytes(request.messages)
     if request.tools:
         written += _bytes(request.tools)

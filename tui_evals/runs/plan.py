@@ -1,4 +1,4 @@
-"""What a run will do: dataset × prompts × targets × repeats as cells, and who judges each answer."""
+"""The plan of a run: dataset × prompts × targets × repeats as cells, and the evaluators of each answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tui_evals.targets.base import TargetConfig
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """One evaluator as it judges one unit: its key in the dataset, and its weight."""
+    """One evaluator for one unit: its key in the dataset, and its weight."""
 
     key: str
     evaluator: Evaluator
@@ -42,7 +42,7 @@ class Plan:
     repeats: int = 1
     only: frozenset[int] | None = None
     rubric: Rubric = "strict"
-    """What the levels of ratings mean whose options do not say it."""
+    """The rubric of rating levels for options that do not set one."""
     embedder: TargetConfig | None = None
     """The target of kind embedding, where an evaluator needs the run's own."""
     only_judging: bool = False
@@ -103,7 +103,7 @@ class Plan:
         return [self.assigned(entry, ask_of) for entry in self.resolved(item, turn)]
 
     def assigned(self, entry: EffectiveEvaluator, ask_of: Callable[[str | None], Ask | None]) -> Assigned:
-        """One evaluator, made and given its judge."""
+        """One evaluator, created with its judge."""
         kind = self.registry.find(entry.evaluator)
         default = {"rubric": self.rubric} if kind.levelled else {}
         options: Any = kind.Options.model_validate({**default, **entry.settings})
@@ -131,14 +131,14 @@ class Plan:
         return {options.get("type", key) for evaluators in maps if evaluators for key, options in evaluators.items()}
 
     def cautions(self) -> tuple[str, ...]:
-        """What a user should know before it begins: of its evaluators on this machine, and of testIds."""
+        """Warnings before the run begins: about its evaluators on this machine, and about testIds."""
         found = [self.registry.find(name).caution() for name in sorted(self.evaluators_used())]
         test_ids = [item.testId for item in self.dataset.items]
         found.append(repeated_sentence(test_ids, [number for number, _ in self.asked_items]))
         return tuple(dict.fromkeys(caution for caution in found if caution))
 
     def check_evaluators(self) -> None:
-        """CannotPlan when an evaluator of the dataset is not there, such as one of the project that was deleted."""
+        """Raise CannotPlan if an evaluator of the dataset is missing, such as a deleted one of the project."""
         for name in sorted(self.evaluators_used()):
             try:
                 self.registry.find(name)
@@ -166,7 +166,7 @@ class Plan:
 
     @cached_property
     def judges_needed(self) -> Mapping[str | None, str]:
-        """Each judge that is asked for (None is the run's own), with an evaluator or a user that needs it."""
+        """Each needed judge (None is the run's own), with an evaluator or a user that needs it."""
         needed = dict(self.users_needed)
         for entries, _ in () if self.without_judges else self.evaluator_sets:
             for entry in entries:

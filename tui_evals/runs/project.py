@@ -54,7 +54,7 @@ def settle_origin(root: Path, path: Path) -> None:
     number = identity.noticed_number(path)
     if number is None or identity.is_own(path, number) or path.parent.resolve() != (root / ".evals").resolve():
         return
-    # Imported for a store that is not known, because most commands do without what it imports.
+    # Imported only for an unknown store, because most commands do not need it.
     from tui_evals.targets.permissions import Approvals
 
     if Approvals(root).is_own:
@@ -67,7 +67,7 @@ def trusts_all() -> bool:
 
 
 def place_of_store(root: Path) -> Path:
-    """Where that is, whatever is there."""
+    """The path of the store, whether it exists or not."""
     return Path(os.environ.get(DATABASE) or root / ".evals" / "evals.db").absolute()
 
 
@@ -83,7 +83,7 @@ def demand_unused(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Project:
-    """What every face needs to know of a project before it starts a run in it."""
+    """The facts about a project that every interface needs before a run."""
 
     root: Path
     settings: Settings
@@ -117,7 +117,7 @@ class Project:
         return (self.database or place_of_store(self.root)).exists()
 
     def writer(self) -> Writer:
-        """The writing door of the store; what looks like a secret of the environment never passes it."""
+        """A writer for the store, which removes secrets of the environment from texts."""
         return Writer(self.store, secrets=self.secrets, durable=self.settings.durable)
 
     @property
@@ -188,7 +188,7 @@ def forget_stores(root: Path) -> int:
 
 
 def store_note(path: Path) -> str:
-    """What of a store is not used because it is not the user's own; empty where all of it is."""
+    """Which parts of a store are not used because it is not the user's own; empty if it is."""
     if identity.is_unrecorded(path):
         return (
             f"{path} counts as yours in this process only, because your state folder cannot be written. Later "
@@ -201,12 +201,12 @@ def store_note(path: Path) -> str:
 
 
 def note_begun(path: Path, run: RunRow) -> None:
-    """Remember for this process that it began a run itself, whatever else its store holds."""
+    """Remember that this process began a run, whatever else its store holds."""
     _begun.add((path, run.key))
 
 
 def demand_own_store(reader: Reader, what: str, *, run: RunRow | None = None) -> None:
-    """CannotPlan where something would be decided by a store that is not the user's own; a `run` may be begun here."""
+    """Raise CannotPlan if a store that is not the user's own would decide something; a `run` begun here is allowed."""
     if reader.is_foreign and (run is None or (reader.path, run.key) not in _begun):
         raise CannotPlan(
             f"{what} is in {reader.path}, which was not begun here, so it decides nothing. Read it, then use it: "

@@ -273,7 +273,7 @@ def _file_part(given: str | Mapping[str, Any]) -> dict[str, Any]:
 def assistant(
     text: str | None, tool_calls: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]] = ()
 ) -> Mapping[str, Any]:
-    """An answer as the next question shows it to the target, with what of its other parts has to go back untouched."""
+    """An answer as a chat message for the next question, with the parts that must be sent back unchanged."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     for part in parts:
         block = part.get("block")
@@ -292,7 +292,7 @@ def assistant(
 
 
 def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
-    """An answer as the next question shows it to the target: with the steps on the way, where it took tools."""
+    """An answer as chat messages for the next question, including the steps if it took tools."""
     steps = answer_steps(record)
     if not steps:
         return [assistant(record.text, record.tool_calls)]
@@ -300,13 +300,13 @@ def messages_of_answer(record: AnswerRecord) -> list[Mapping[str, Any]]:
 
 
 def chat_up_to(record: AnswerRecord, sent: Chat) -> Chat:
-    """What was said before an answer: what was `sent`, and of a conversation with a simulated user all but the last."""
+    """The chat before an answer: `sent`, and in a conversation with a simulated user all but the last message."""
     is_conversation = bool(record.steps) and "asked" in record.steps[0]
     return (*sent, *messages_of_answer(record)[:-1]) if is_conversation else sent
 
 
 def messages_of_step(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What was said to the model and by it in a step, and what tools gave to its calls; calls not made are left out."""
+    """The messages of a step with the results of its calls; calls that were not made are left out."""
     asked = [{"role": "user", "content": step["asked"]}] if "asked" in step else []
     made = [call for call in step["calls"] if "result" in call]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": call["result"]} for call in made]

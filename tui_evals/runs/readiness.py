@@ -1,4 +1,4 @@
-"""What keeps a planned run from beginning, found before it is recorded: no key, no server, no program, no price."""
+"""Problems that prevent a planned run from beginning, found before it is stored: no key, server, program or price."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _KINDS: Mapping[object, OptionKind] = {bool: "yes", int: "whole", float: "number
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: the name it is written with, every spelling a file may use, and what its model says of it."""
+    """One option: its name, all its spellings in a file, and its description."""
 
     name: str
     spellings: tuple[str, ...]
@@ -102,7 +102,7 @@ def option_kind(annotation: object) -> tuple[OptionKind, tuple[str, ...]]:
 
 
 def _words_of(plain_type: object) -> tuple[str, ...]:
-    """What there is to choose from, where a type is a choice of words."""
+    """The choices of a type that is a list of words."""
     choices = get_args(plain_type) if get_origin(plain_type) is Literal else ()
     return choices if all(isinstance(choice, str) for choice in choices) else ()
 
@@ -144,7 +144,7 @@ class Unjudgeable(CannotPlan):
 
 
 def obstacles_of(plan: Plan) -> tuple[Obstacle, ...]:
-    """Every evaluator of a plan that can judge nothing here; those that are left out with the judges are none."""
+    """Every evaluator of a plan that cannot judge; those left out together with the judges do not count."""
     counts: dict[tuple[str, str], int] = {}
     reasons: dict[tuple[str, str], str | None] = {}
     for entries, answers in plan.evaluator_sets:
@@ -170,7 +170,7 @@ def check_judgeable(plan: Plan) -> None:
 
 
 def with_run_problems(report: ValidationReport, document: Document, registry: Registry) -> ValidationReport:
-    """A report with what else would stop a run: prompts, attachments and the project's code."""
+    """A report with other problems that would stop a run: prompts, attachments and the project's code."""
     if report.dataset is None:
         return report
     report = report.with_problems([*unfilled_items(document, report.dataset), *attachment_problems(document)])
@@ -279,7 +279,7 @@ class _Check:
 
 
 def _each(step: Callable[[str], str | None], values: Sequence[str]) -> Mapping[str, str | None]:
-    """What a step gives for each value; threads are begun for several only."""
+    """The result of a step for each value; several values run in threads."""
     if len(values) < 2:
         return {value: step(value) for value in values}
     with ThreadPoolExecutor(len(values)) as pool:
@@ -300,9 +300,9 @@ def _close(targets: Sequence[Target]) -> None:
 def _without_cached(
     problems: Problems, plan: Plan, project: Project, judging: Set[str], max_cost: float | None
 ) -> Problems:
-    """The problems of those who will be asked, because the cache does not know what they would say.
+    """The problems of targets that will be asked, because the cache does not have their replies.
 
-    What a judge will be asked is not known yet: it is taken as cached where every answer is, and verdicts of it are.
+    The questions to a judge are not known yet: it counts as cached if all answers and some of its verdicts are cached.
     """
     asked = set[str]()
     with Reader(project.store) as reader:
@@ -336,7 +336,7 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One thing a target was tried for."""
+    """One ability that was tried on a target."""
 
     name: str
     works: bool
@@ -345,11 +345,11 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """All that a target was tried for; its first answer came, or there is none of this."""
+    """All abilities tried on a target, if its first answer arrived."""
 
     reply: Reply
     protocol: str | None
-    """What is spoken with it and at which address, for a model over the network."""
+    """Its protocol and address, for a model over the network."""
     url: str | None
     probes: tuple[Probe, ...]
     changes: tuple[str, ...]

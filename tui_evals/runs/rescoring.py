@@ -80,7 +80,7 @@ class RescoreRequest:
     named: frozenset[str] = frozenset()
     """The evaluators that are to judge, by key or name; the scores of all others stay."""
     answers: frozenset[int] | None = None
-    """The answers that are to be judged, by their ids; all others keep their scores."""
+    """The ids of the answers to judge; all others keep their scores."""
     rules: tuple[Rule, ...] = ()
     """Other thresholds, weights, values of labels or pass rule; the rest stays as it is now."""
     use_cache: bool = True
@@ -173,7 +173,7 @@ def _judging_plan(
 
 
 def judging_now(run: RunRow, reader: Reader, project: Project) -> Plan:
-    """The plan by which the answers of a run are judged now."""
+    """The plan that currently judges the answers of a run."""
     return _as_judged_now(stored_job(run, reader, project), RescoreRequest(), reader).plan
 
 
@@ -323,7 +323,7 @@ def _options_by_key(entries: Collection[EffectiveEvaluator]) -> dict[str, Any]:
 
 
 def estimate_rescore(job: Job, reader: Reader) -> Estimate:
-    """What judging answers of a run again will take."""
+    """The estimate of rescoring."""
     rows = reader.all_rows(job.run.id) if job.judged is None else iter(reader.rows(job.judged))
     use_cache, concurrency = job.terms.use_cache, job.terms.concurrency
     asked = job.plan, job.project, job.run, rows, reader, job.kept(reader)
@@ -342,14 +342,14 @@ class Rejudging:
     job: Job
     rows: tuple[AnswerRow, ...]
     expected: Mapping[str, Any] | None
-    """What is expected now, where that is not what the run is judged by."""
+    """The new expectation, if it differs from that of the run."""
 
     def estimate(self, reader: Reader) -> Estimate:
-        """The calls it takes, and what they may cost."""
+        """Its calls, and their possible cost."""
         return estimate_rescore(replace(self.job, judged=frozenset(row.id for row in self.rows)), reader)
 
     def missing_permissions(self) -> list[Permission]:
-        """What it would do that is not allowed yet; no target is asked."""
+        """Its missing permissions; no target is asked."""
         plan, project = self.job.plan, self.job.project
         return missing_permissions(project, plan, None, needed_judges(plan, project.settings))
 
@@ -444,7 +444,7 @@ def _expectation(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class NotStored(StoreError):
-    """Nothing more could be stored; what was paid for is kept, and the same command continues."""
+    """The store took no more rows; paid results are kept, and the same command continues."""
 
 
 class _Questions:
@@ -470,10 +470,10 @@ class _Questions:
 
 
 async def rejudge(work: Rejudging, writer: Writer, show: ShowWait = lambda wait, is_over: None) -> list[AnswerRow]:
-    """Judge the answers, each stored in one transaction with its earlier scores kept; how they are now.
+    """Judge the answers, each stored in one transaction with its earlier scores; returns their new rows.
 
-    CannotPlan says why not; an answer before the one it happened to is judged. While nothing can be stored nothing is
-    asked, which `show` hears of; NotStored says what became of it in the end.
+    CannotPlan says why not, after the answers before the failed one were judged. While the store is not writable
+    nothing is asked, and `show` is called; NotStored says where the results are in the end.
     """
     run, plan, project, terms = work.job.run, work.job.plan, work.job.project, work.job.terms
     asked = needed_judges(plan, project.settings)
@@ -529,7 +529,7 @@ async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: 
         raise CannotPlan(str(problem)) from None
     kept = work.job.kept(reader)
     held = () if kept is None else kept.of([row]).get(row.id, ())
-    # What this very pass judged stays its own.
+    # Scores of this pass have no origin.
     own = [replace(record, origin=0) if record.origin == run.scoring_pass else record for record in held]
     judged = await judge(plan.evaluators(item, row.turn, judges.ask_of), evidence, plan, item, row.turn, own)
     if not await writer.rejudge(row, run.scoring_pass, judged.records, judged.status, judged.score, work.expected):
@@ -554,7 +554,7 @@ class _Ledger:
         self._writer.changed(self._run.id, target, changes)
 
     async def cached(self, key: str) -> AnswerRecord | None:
-        """What is kept under a key."""
+        """The cached answer of a key."""
         kept = self._reader.cache_get(key)
         return kept.answer if kept else None
 

@@ -34,7 +34,7 @@ from tui_evals.text.names import did_you_mean
 from .status import DESTINATIONS, RECORDED
 
 _JUDGES = ("judge", "embedder")
-"""The keys in the config of a run for what judges it."""
+"""The keys of judging targets in the config of a run."""
 
 
 def resumed_job(
@@ -44,9 +44,9 @@ def resumed_job(
     project: Project,
     own_evaluators: Mapping[str, type[Evaluator]] | None = None,
 ) -> tuple[Job, tuple[str, ...]]:
-    """A stored run ready to continue, and a sentence for each part of it that is configured differently now.
+    """A stored run ready to continue, and a sentence for each part whose configuration has changed.
 
-    CannotPlan or ConfigurationError says what has changed that contradicts what was answered.
+    CannotPlan or ConfigurationError names a change that contradicts earlier answers.
     """
     project = project_of_run(run, project)
     run, notes = _corrected(run, reader, settings_of_run(run, reader, project.settings), project.environment)
@@ -85,9 +85,9 @@ def _corrected(
 
 
 def leaving_out(job: Job, project: Project, only: Sequence[str], without: Sequence[str]) -> Job:
-    """The job without the targets that are not among `only`, where any are named, and what it is to do `without`.
+    """The job with only the targets in `only`, if any are named, and without those in `without`.
 
-    CannotPlan where a name is none of the run's, or nothing would be left.
+    Raises CannotPlan if a name is unknown, or nothing would be left.
     """
     targets = job.run.targets
     judges = {config.name for config in judge_configs(job.plan, project.settings).values()}
@@ -261,7 +261,7 @@ def judged_onwards(
 
 
 def by_pass(job: Job, kept: Mapping[str, Any], reader: Reader, judge: TargetConfig | None = None) -> Job:
-    """A run with what a scoring pass of it judges by, as the pass was stored; or with another judge."""
+    """A run with the dataset and judge of a stored scoring pass, or with another judge."""
     plan, project = job.plan, job.project
     if kept.get("dataset"):
         plan = replace(plan, dataset=Dataset.model_validate(reader.snapshot(kept["dataset"])))

@@ -1,4 +1,4 @@
-"""Judging one answer: the evidence from item and answer, every evaluator on it, and what they make of it together."""
+"""Judges one answer: collects the evidence, runs every evaluator, and computes the status."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class JudgeQuestions:
     """Counts the questions asked while judging one thing; the same question may be asked several times on purpose."""
 
     about: str
-    """What is judged, as no other in the run is called."""
+    """The unique name in the run of what is judged."""
     again: bool = True
     """Whether it may have been judged in part before, by a process that vanished."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -177,7 +177,7 @@ async def judge(
     for one in own:
         try:
             records += _with_parts(kept.get(one.key) or await recorded(one, evidence, plan.without_judges))
-        except Unavailable as problem:  # what the other judges say is kept until all have said it
+        except Unavailable as problem:  # the replies of other judges are kept until all have replied
             unavailable = problem
     if unavailable is not None:
         raise unavailable
@@ -192,14 +192,14 @@ async def judge(
 
 
 async def recorded(assigned: Assigned, evidence: Evidence, without_judges: bool) -> ScoreRecord:
-    """What one evaluator makes of some evidence, as the store keeps it."""
+    """The record of one evaluator for some evidence."""
     return _record(assigned, await _judged(assigned, evidence, without_judges))
 
 
 async def _judged(assigned: Assigned, evidence: Evidence, without_judges: bool) -> Score:
     if without_judges and assigned.evaluator.judged:
         return skipped_score("left out: the run was started without judges")
-    if not assigned.evaluator.has_judge:  # nothing is asked, so there is nothing to note
+    if not assigned.evaluator.has_judge:  # nothing is asked, so there is nothing to record
         return await evaluate(assigned.evaluator, evidence)
     scripted.set(False)
     token = current_evaluator.set(assigned.key)
@@ -265,7 +265,7 @@ Column = tuple[int, int]
 def column_scores(
     rows: Iterable[AnswerRow], scores: Mapping[int, Sequence[ScoreRecord]], items: Sequence[Mapping[str, Any]]
 ) -> dict[Column, float | None]:
-    """The score of each prompt × target, 0 to 100; None where nothing was judged."""
+    """The score of each prompt × target, 0 to 100; None if nothing was judged."""
     return {column: weighted_mean(weighed) for column, weighed in item_scores(rows, scores, items).items()}
 
 
@@ -293,7 +293,7 @@ def item_scores(
 
 
 def judged_parts(records: Sequence[ScoreRecord | Mark]) -> list[tuple[float, float]]:
-    """What each judged evaluator earned and how much it counts; an answer of the wrong form earns nothing."""
+    """The result and the weight of each judged evaluator; an answer in the wrong form earns nothing."""
     wrong = any(record.key == FORMAT_KEY and record.result == "fail" for record in records)
     judged = [record for record in records if record.result in ("pass", "fail")]
     if wrong and all(record.key == FORMAT_KEY for record in judged):

@@ -1,4 +1,4 @@
-"""What a scoring pass judges by, and which scores of an earlier pass still hold under another."""
+"""The basis of a scoring pass, and which scores of an earlier pass are still valid."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _JUDGES = "judges"
 
 
 def judging_config(plan: Plan, settings: Settings | None, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Who judges and how, for the config of a run or pass; with `settings` the judges that evaluators name too."""
+    """The judges and settings, for the config of a run or pass; with `settings` also judges that evaluators name."""
     configs = {} if settings is None else judge_configs(plan, settings)
     own = {name: config for name, config in configs.items() if name not in (None, EMBEDDER)}
     return {
@@ -60,7 +60,7 @@ def pass_config(
     named: Collection[str],
     anew: bool,
 ) -> dict[str, Any]:
-    """What a scoring pass judges by, in the words of a run's own config; the dataset only where it is another."""
+    """The basis of a scoring pass, in the form of a run's config; with the dataset only if it differs."""
     own = plan.dataset == Dataset.model_validate(reader.snapshot(run.snapshot))
     judging = None if own else plan.dataset.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {
@@ -83,9 +83,9 @@ def judges_kept(config: Mapping[str, Any]) -> dict[str | None, dict[str, Any]]:
 
 
 def judges_of(plan: Plan, settings: Settings, environment: Mapping[str, str]) -> dict[str | None, dict[str, Any]]:
-    """The judges of a plan that reply alike to the same question, as far as is known.
+    """The judges of a plan that give the same reply to the same question, as far as known.
 
-    Code may judge otherwise under the same name, so none of it is here.
+    Code may change under the same name, so it is not included.
     """
     return {
         word: identity(config, environment)
@@ -96,7 +96,7 @@ def judges_of(plan: Plan, settings: Settings, environment: Mapping[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class PassBasis:
-    """By what a whole scoring pass judged."""
+    """The basis of a whole scoring pass."""
 
     number: int
     dataset: Dataset
@@ -105,7 +105,7 @@ class PassBasis:
 
 
 def pass_bases(run: RunRow, reader: Reader) -> list[PassBasis]:
-    """By what each whole pass of a run judged, the latest first; a judging by another tool is not among them."""
+    """The bases of a run's whole passes, the latest first, without judgings by other tools."""
     datasets: dict[str, Dataset] = {}
     bases = []
     for scoring in reversed(reader.passes(run.id)):
@@ -159,7 +159,7 @@ class KeptScores:
         self._files: dict[tuple[str, str], Mapping[str, str] | None] = {}
 
     def of(self, rows: Iterable[AnswerRow]) -> dict[int, tuple[ScoreRecord, ...]]:
-        """What holds of the scores of some answers, by their ids; each knows the pass it was judged in."""
+        """The valid scores of some answers, by their ids; each has the number of its pass."""
         page = {row.id: row for row in rows if row.code is None and row.status not in ("pending", "running")}
         ids, by_pass = tuple(page), dict[int, dict[int, dict[str, ScoreRecord]]]()
 
@@ -177,7 +177,7 @@ class KeptScores:
         return {answer: records for answer, records in held.items() if records}
 
     def of_group(self, item: int, turn: int, evidence: Evidence) -> tuple[ScoreRecord, ...]:
-        """What holds of the scores that count of all answers to a turn of an item; earlier ones had other answers."""
+        """The valid current scores of all answers to a turn of an item; earlier ones had other answers."""
         row = self._first_rows.get((item, turn))
         if row is None:
             return ()
@@ -214,7 +214,7 @@ class KeptScores:
     def _held(
         self, row: AnswerRow, numbers: Sequence[int], scores: _GetScores, evidence: _GetEvidence
     ) -> Iterator[ScoreRecord]:
-        """What holds of the scores that some passes gave."""
+        """The valid scores of some passes."""
         item = self._plan.dataset.items[row.item].asking(row.repeat)
         for entry in self._plan.resolved(item, row.turn):
             assigned = self._foresight.assigned(entry)
@@ -306,7 +306,7 @@ class KeptScores:
         return evaluator.embeds or record.details.get("rubric") == self._rubric(entry, evidence)
 
     def _rubric(self, entry: EffectiveEvaluator, evidence: _GetEvidence) -> str | None:
-        """The rubrics by which an evaluator would ask now, found by having it try an answer."""
+        """The current rubrics of an evaluator, found by trying it on an answer."""
         mark = entry.key, repr(entry.options)
         if mark not in self._rubrics:
             shown = evidence()
@@ -317,7 +317,7 @@ class KeptScores:
         return self._rubrics[mark]
 
     def _evidence(self, row: AnswerRow) -> Evidence | None:
-        """What evaluators are shown of an answer; None where its prompt cannot be filled in any more."""
+        """The evidence about an answer; None if its prompt cannot be filled in any more."""
         page = self._reader.window(self._run.id, row.pos - row.turn, row.turn + 1)
         records = self._reader.records(one.id for one in page)
         known = {one.turn: records[one.id] for one in page if one.id in records}
@@ -381,7 +381,7 @@ def _files_of(evaluator: Evaluator) -> Mapping[str, str] | None:
 
 
 def deciding_options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: str) -> Mapping[str, Any]:
-    """The options that decide what a judge is asked and how its reply is read."""
+    """The options that affect the question to a judge, or how its reply is read."""
     default = {"rubric": rubric} if kind.levelled else {}
     checked = kind.Options.model_validate({**default, **entry.settings})
     free = {"weight", "threshold"} if kind.compares else {"weight"}
@@ -391,7 +391,7 @@ def deciding_options(kind: type[Evaluator], entry: EffectiveEvaluator, rubric: s
 
 
 def _shown(dataset: Dataset, item: Item, turn: int) -> tuple[object, ...]:
-    """What an evaluator is shown of a dataset besides the answer to a turn."""
+    """The parts of a dataset that an evaluator sees besides the answer to a turn."""
     units = item.units
     return (
         [getattr(dataset, name) for name in _OF_DATASET],

@@ -29,13 +29,13 @@ class AboutAnswers(FilterError):
 
 @dataclass(frozen=True, slots=True)
 class SearchedItem:
-    """What a filter looks at of an item, in small letters."""
+    """The searchable parts of an item, in lower case."""
 
     name: str
-    """Its testId; empty where it has none."""
+    """Its testId; empty without one."""
     category: str
     tags: tuple[str, ...]
-    """Its own and those of its turns."""
+    """Its own tags and those of its turns."""
     text: str
     """All these texts, and the prompts."""
 
@@ -65,7 +65,7 @@ class ItemFilter:
 
     def __init__(self, text: str) -> None:
         self.asks_status = False
-        """Whether it depends on what came of the items."""
+        """Whether it depends on results."""
         self._tests: list[tuple[Fits, bool]] = []
         self._statuses: list[tuple[str, bool]] = []
         for term in parse_filter(text).terms:
@@ -78,7 +78,7 @@ class ItemFilter:
     def numbers(
         self, items: Sequence[SearchedItem], status: Callable[[int], AnswerStatus | None] | None = None
     ) -> list[int]:
-        """The positions from 0 of the items that fit; without `status` nothing is known of any answer."""
+        """The positions, from 0, of matching items; without `status` no item has a result."""
         numbers = list(range(len(items)))
         for fits, wanted in self._tests:
             numbers = [number for number in numbers if fits(items[number], number) is wanted]
@@ -142,7 +142,7 @@ def _holding(pattern: str) -> Callable[[str], bool]:
 
 
 def _end_of(pieces: Iterable[str], text: str, at: int) -> int:
-    """Where pieces end that follow each other in a text as early as they can; -1 when they do not."""
+    """The end of the last piece when the pieces are found one after another, as early as possible; -1 if not found."""
     for piece in pieces:
         found = text.find(piece, at)
         if found < 0:
@@ -156,7 +156,7 @@ _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSelection:
-    """Which items a person wants to ask; all of them by default."""
+    """The items that the user wants to ask; all of them by default."""
 
     items: str | None = None
     """Positions from 1, as in 1,4-9."""
@@ -195,7 +195,7 @@ def chosen_positions(selection: ItemSelection, count: int) -> frozenset[int]:
 
 
 def find_run(reader: Reader, word: str) -> RunRow:
-    """The run a person means; CannotPlan where there is none."""
+    """The run that a word names; raises CannotPlan without one."""
     try:
         return reader.find_run(word)
     except LookupError as problem:
@@ -218,7 +218,7 @@ def parse_positions(text: str, count: int) -> frozenset[int]:
 
 
 def items_that_fit(dataset: Dataset, text: str) -> list[int]:
-    """The positions of the items that a filter lets through which needs no run to look at."""
+    """The positions of the items that match a filter without a run."""
     looked_at = {"testId", "name", "category", "tags", "prompt", "turns"}
     items = [searched_item(item.model_dump(include=looked_at)) for item in dataset.items]
     try:
@@ -233,7 +233,7 @@ def items_that_fit(dataset: Dataset, text: str) -> list[int]:
 
 
 def answers_chosen(reader: Reader, run: RunRow, only: str | None, items: str | None) -> list[int]:
-    """The ids of the answers of a run that a filter lets through, or of those to items at positions from 1."""
+    """The ids of a run's answers that match a filter, or of those to items at positions from 1."""
     if only is not None and items is not None:
         raise CannotPlan("--items names the items itself; leave out --only", "arguments")
     if items is not None:
@@ -249,7 +249,7 @@ def answers_chosen(reader: Reader, run: RunRow, only: str | None, items: str | N
 
 
 def items_in_run(reader: Reader, run: RunRow, text: str) -> list[int]:
-    """The items of a run whose answers a filter lets through."""
+    """The items of a run whose answers match a filter."""
     try:
         ids = reader.ids(run.id, parse_filter(text))
     except FilterError as problem:

@@ -51,12 +51,12 @@ class RunRequest:
 
     document: Document
     source: str
-    """Where the items come from, as baselines and lists of runs name it."""
+    """The source of the items, as baselines and lists of runs name it."""
     name: str
     tags: tuple[str, ...] = ()
     suite: str = ""
     parent: str | None = None
-    """The run that this one asks again, as a person names it."""
+    """The run that this one retries, as the user names it."""
     targets: tuple[str | TargetConfig, ...] = ()
     sweep: Sweep = field(default_factory=dict)
     """Parameters whose values every target takes in turn, each as a column of its own."""
@@ -103,17 +103,17 @@ class PreparedRun:
     typed: bool = True
     """Whether the user asked for it here. A run that follows another takes its terms from the store."""
     permissions: tuple[Permission, ...] = ()
-    """What else it needs a yes for, because a file of the project says so."""
+    """Further permissions it needs, because a file of the project asks for them."""
 
     def missing_permissions(self) -> list[Permission]:
-        """What it would do that is not allowed yet."""
+        """The missing permissions of the run."""
         cluster = None if self.typed else self.terms.cluster
         judges = asked_targets(self.plan, self.project.settings)
         missing = missing_permissions(self.project, self.plan, cluster, judges, judging=not self.allow_unjudged)
         return [*missing_of_targets(self.project, (), self.permissions), *missing]
 
     def estimate(self) -> Estimate:
-        """The calls it takes, and what they may cost, by earlier answers where there are some."""
+        """Its calls and their possible cost, from earlier answers if there are some."""
         terms = self.terms
         return estimate_run(
             self.plan,
@@ -127,7 +127,7 @@ class PreparedRun:
 
     @property
     def destinations(self) -> Mapping[str, Mapping[str, str | None]]:
-        """Where its targets and judges send questions and keys, by name."""
+        """The destinations of its targets and judges, by name."""
         return destinations_of(self.plan, self.project.settings, self.project.environment, self.ready)
 
     def store(self, writer: Writer, *, apart: bool = False) -> Job:
@@ -260,7 +260,7 @@ def _check_asks(plan: Plan) -> None:
 
 
 def _check_values(document: Document, plan: Plan, origins: Sequence[int]) -> None:
-    """DatasetError when a prompt under test needs a value that an item does not have: nothing is paid for it."""
+    """Raise DatasetError if a prompt under test needs a value that an item does not have, before anything is paid."""
     problems = unfilled_items(document, plan.dataset, plan.asked_prompts, plan.only, origins)
     if not problems:
         return

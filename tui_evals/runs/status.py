@@ -10,12 +10,12 @@ from tui_evals.store.records import RunRow, StopCode
 
 Status = Literal["pass", "fail", "partial", "error", "unjudged", "scored"]
 _WORST_FIRST: tuple[Status, ...] = ("error", "partial", "fail", "unjudged", "pass", "scored")
-"""A turn that was only scored says nothing against one that passed; one that nothing judged does."""
+"""A scored turn does not affect a passed one; an unjudged one does."""
 
 GENERATION = "generation"
-"""The key in the config of a run that only keeps what a generation of tests cost."""
+"""The key in the config of a run that only records the cost of a generation."""
 EXPERIMENT = "experiment"
-"""Where the config of a run has the file of the experiment that describes it."""
+"""The key in the config of a run with the file of its experiment."""
 METRICS = "metrics"
 """The key in the config of a run for the folder of its prompt, from the project's root, where metrics lie."""
 FILES = "files"
@@ -25,13 +25,13 @@ DESTINATIONS = "destinations"
 UNJUDGED_TOO = "unjudged too"
 """The key in the config of a run that is running where evaluators cannot judge."""
 RUBRIC = "rubric"
-"""The key in the config of a run or pass for what the levels of ratings mean whose options do not say it."""
+"""The key in the config of a run or pass for the rubric of rating levels."""
 RECORDED = "recorded"
 """The key in the config of a run that another tool made."""
 
 
 class JudgedRecord(Protocol):
-    """What of a record counts towards status and score."""
+    """The fields of a record that affect status and score."""
 
     @property
     def result(self) -> str | None:
@@ -45,9 +45,9 @@ class JudgedRecord(Protocol):
 
 
 def status_of(records: Sequence[JudgedRecord], threshold: float = 1.0, *, together: bool = False) -> Status:
-    """The status of an answer: partial where an evaluator could not judge, else by the share that passed.
+    """The status of an answer: partial if an evaluator could not judge, else by the share that passed.
 
-    Without a verdict it is scored where something gave a value or will judge it `together` with others, else unjudged.
+    Without a verdict it is scored if there is a value or it will be judged `together` with others, else unjudged.
     """
     results = [record.result for record in records]
     if "error" in results:
@@ -59,19 +59,19 @@ def status_of(records: Sequence[JudgedRecord], threshold: float = 1.0, *, togeth
 
 
 def score_of(records: Iterable[JudgedRecord]) -> float | None:
-    """The weighted share of passed evaluators, 0 to 100; None where nothing was judged or nothing weighs."""
+    """The weighted share of passed evaluators, 0 to 100; None if nothing was judged or has a weight."""
     judged = [(record.weight, record.result == "pass") for record in records if record.result in ("pass", "fail")]
     weight = sum([weight for weight, _ in judged])
     return 100 * sum([weight for weight, passed in judged if passed]) / weight if weight else None
 
 
 def resume_command(run: RunRow) -> str:
-    """The command that continues a run; one whose money is spent needs a larger limit."""
+    """The command that continues a run; after a spent budget it sets a larger limit."""
     return f"tui-evals resume {run.key}" + (" --max-cost N" if run.code == "budget" else "")
 
 
 def next_command(run: RunRow) -> str:
-    """What to do with a run that stopped, with the command."""
+    """What to do with a stopped run, with the command."""
     if run.code == "misnamed":
         source = "DATASET" if ":" in run.source else shlex.quote(run.source)
         again = f"`tui-evals run {source} --target NAME`"
@@ -103,7 +103,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def weighted_mean(scores: Iterable[tuple[float | None, float]]) -> float | None:
-    """The mean of scores by weight; those that are absent do not count."""
+    """The weighted mean of scores, without missing ones."""
     known = [(score, weight) for score, weight in scores if score is not None]
     weight = sum(weight for _, weight in known)
     return sum(score * part for score, part in known) / weight if weight else None

@@ -171,7 +171,7 @@ def runs_of(reader: Reader, suite: str) -> list[RunRow]:
 
 
 def metadata_of(reader: Reader, run: RunRow) -> dict[str, str]:
-    """What was noted of the model and the prompt of a run."""
+    """The recorded model and prompt of a run."""
     about = (reader.snapshot(run.snapshot).get("extensions") or {}).get(MARK) or {}
     noted = about.get("run") or {}
     return {key: str(noted[key]) for key in (*METADATA, *sorted(noted.keys() - set(METADATA))) if key in noted}

@@ -27,7 +27,7 @@ from tui_evals.text.names import did_you_mean
 
 
 class ArthurError(Exception):
-    """Something about a suite went wrong; one of the kinds below says whose affair it is."""
+    """An error of a suite; its subclasses tell who has to fix it."""
 
 
 class ArthurUserError(ArthurError):
@@ -241,7 +241,7 @@ _NO_KEY = re.compile(r"[^a-zA-Z0-9_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One way of scoring; `config` is what a scorer of the user's own says of itself."""
+    """One scoring method; `config` is the configuration of a custom scorer."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -259,7 +259,7 @@ class Method:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What a suite keeps of it."""
+        """The form stored in a suite."""
         return {
             "name": self.name,
             "type": "custom" if self.custom else "built_in",
@@ -276,7 +276,7 @@ def key_for(name: str) -> str:
 
 
 def method_named(name: str, options: Mapping[str, Any], registry: Registry) -> Method:
-    """The way of scoring that an evaluator, by name or alias, and its options are."""
+    """The scoring method of an evaluator, by name or alias, with its options."""
     try:
         kind = registry.find(name)
     except UnknownEvaluator as problem:
@@ -318,7 +318,7 @@ def category_of(evaluator: str, result: str | None, label: str | None) -> str | 
 
 FOLDER = Path(".evals", "suites")
 MARK = "arthur_bench"
-"""The key under `extensions` for what only suites have."""
+"""The key under `extensions` for fields that only suites have."""
 _LONGEST = 1_000
 _LONGEST_STEM = 200
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -336,19 +336,19 @@ class Suite:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What only suites have: scoring_method, created, …"""
+        """The fields that only suites have: scoring_method, created, …"""
         about: Mapping[str, Any] = self.data["extensions"][MARK]
         return about
 
     @property
     def method(self) -> Mapping[str, Any]:
-        """The record of the way of scoring."""
+        """The stored scoring method."""
         method: Mapping[str, Any] = self.about["scoring_method"]
         return method
 
     @property
     def description(self) -> str | None:
-        """What the suite is for."""
+        """The description of the suite."""
         return self.data.get("description")
 
     @property
@@ -358,7 +358,7 @@ class Suite:
 
     @property
     def references(self) -> list[str | None]:
-        """What is right, case by case; None where it is not known."""
+        """The reference of each case, or None."""
         return [item.get("expected_response") for item in self.data["items"]]
 
 
@@ -388,12 +388,12 @@ def file_stem(name: str) -> str:
 
 
 def suite_file(root: Path, name: str) -> Path:
-    """Where a suite is kept."""
+    """The file of a suite."""
     return root / FOLDER / f"{file_stem(name)}.json"
 
 
 def run_file(root: Path, suite: str, run: str) -> Path:
-    """Where the candidates of a run are kept, so that the run can be resumed."""
+    """The file with the candidates of a run, from which it can be resumed."""
     return root / FOLDER / file_stem(suite) / f"{file_stem(run)}.json"
 
 

@@ -1,4 +1,4 @@
-"""One turn of an agent with its tool calls, and a conversation with a model that plays the user."""
+"""One turn of an agent with its tool calls, and a conversation with a simulated user."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ToolLoop:
         self._replies: list[AnswerRecord] = []
 
     async def answer(self, request: Request) -> tuple[AnswerRecord, Request]:
-        """The answer with all its steps, and the request it began with; Unavailable where nothing can be asked."""
+        """The answer with all its steps, and its first request; raises Unavailable if nothing can be asked."""
         offer = await self._offer(request)
         request = replace(request, tools=offer.definitions)
         try:
@@ -100,7 +100,7 @@ class ToolLoop:
         return self._record(replace(reply, finish_reason="max_steps"))
 
     async def _reply(self, number: int, request: Request) -> AnswerRecord:
-        """The model's reply to a step: as the run or the cache has it, else one that is asked for and kept."""
+        """The model's reply to a step: from the run or the cache, else a new one, which is stored."""
         key = cache_key(self._priced.identity, request)
         own = f"{REPLY}step {self._answer} {number} {key}"
         if (kept := await self._ledger.cached(own)) is not None:
@@ -115,7 +115,7 @@ class ToolLoop:
         return reply
 
     def _demand_approval(self, calls: Sequence[Mapping[str, Any]], offer: _Offer) -> None:
-        """_Refused where a tool that is there is not approved; one that does not exist does no harm."""
+        """Raise _Refused for an existing tool that is not approved; a missing one does no harm."""
         known = offer.names | offer.owners.keys() | self._script.names
         asked = (call["name"] for call in calls if call["name"] in known)
         refused = [name for name in dict.fromkeys(asked) if name not in self._tools.approved]
@@ -129,7 +129,7 @@ class ToolLoop:
             )
 
     async def _make(self, call: dict[str, Any], place: str, offer: _Offer) -> None:
-        """Make a call, and write into it what came of it."""
+        """Make a call, and add its result to it."""
         began = time.monotonic()
         outcome, source = await self._outcome(call, place, offer)
         call["result"], call["by"] = _cut(outcome.text), source
@@ -140,7 +140,7 @@ class ToolLoop:
             call["traceback"] = outcome.traceback
 
     async def _outcome(self, call: Mapping[str, Any], place: str, offer: _Offer) -> tuple[ToolOutcome, str]:
-        """What came of a call, and who gave it."""
+        """The outcome of a call, and its source."""
         name = call["name"]
         arguments = _arguments(call["arguments"])
         if arguments is None:
@@ -163,7 +163,7 @@ class ToolLoop:
             return ToolOutcome(f"{name} gave nothing within {limit:g} s", failed=True), source
 
     async def _called(self, owner: ToolSource, name: str, arguments: Mapping[str, Any], place: str) -> ToolOutcome:
-        """What a tool gives that may do something, and so is called once: what came of it is kept with the run."""
+        """The result of a tool with side effects, which is called only once: the outcome is stored with the run."""
         question = json.dumps([name, arguments], sort_keys=True)
         key = f"{REPLY}tool {self._answer} {place} {hashlib.sha256(question.encode()).hexdigest()}"
         if (kept := await self._ledger.cached(key)) is not None:
@@ -175,13 +175,13 @@ class ToolLoop:
         return outcome
 
     def _record(self, reply: AnswerRecord) -> AnswerRecord:
-        """The last reply as the answer, with what all steps took together."""
+        """The last reply as the answer, with the totals of all steps."""
         record = together(reply, self._replies, self._steps)
         in_tools = sum(call.get("ms", 0.0) for step in self._steps for call in step["calls"])
         return replace(record, latency_ms=(record.latency_ms or 0.0) + in_tools)
 
     def _failed(self, code: str, message: str, traceback: str | None = None) -> AnswerRecord:
-        """An error after some steps, which keeps what was said, called and paid until then."""
+        """An error after some steps, with the texts, calls and costs so far."""
         failure: dict[str, Any] = {"text": None, "code": code, "message": message, "traceback": traceback}
         if not self._replies:
             return AnswerRecord(request={}, **failure)
@@ -189,7 +189,7 @@ class ToolLoop:
 
 
 def together(last: AnswerRecord, replies: Sequence[AnswerRecord], steps: Sequence[Mapping[str, Any]]) -> AnswerRecord:
-    """The last of several replies as an answer, with what all of them took and the steps on the way to it."""
+    """The last of several replies as an answer, with the totals of all and the steps before it."""
     cached = all(one.from_cache for one in replies)
     paid = [one.cost for one in replies if cached or not one.from_cache]
     return replace(
@@ -290,7 +290,7 @@ class Said:
 
 
 async def converse(user: SimulatedUser, ask: Ask, answer: Answer, request: Request) -> AnswerRecord:
-    """The conversation as one answer; `request` holds what comes before it."""
+    """The conversation as one answer; `request` has the messages before it."""
     said_so_far: list[Mapping[str, Any]] = []
     records: list[AnswerRecord] = []
     steps: list[dict[str, Any]] = []
@@ -328,7 +328,7 @@ async def converse(user: SimulatedUser, ask: Ask, answer: Answer, request: Reque
 
 
 async def _play(user: SimulatedUser, ask: Ask, said_so_far: Sequence[Mapping[str, Any]], repeat: int) -> Said:
-    """What the user says next; CannotJudge where that cannot be read, twice."""
+    """The user's next message; CannotJudge after two unreadable replies."""
     texts = {"conversation": chat_to_text(said_so_far) if said_so_far else ""}
     mark = fence_mark(texts)
     values = {
@@ -346,7 +346,7 @@ async def _play(user: SimulatedUser, ask: Ask, said_so_far: Sequence[Mapping[str
 
 
 def read_said(reply: str, goals: Sequence[Goal] = GOALS) -> Said:
-    """What a reply says for the user: one JSON object, and no other form."""
+    """The user's message in a reply, which must be one JSON object."""
     form = f'{{"goal": "open", "message": "..."}} whose goal is {" or ".join(goals)}'
     given = required_verdict(reply, "goal", lambda value: value in goals, (), form)
     message = given.get("message")
@@ -356,7 +356,7 @@ def read_said(reply: str, goals: Sequence[Goal] = GOALS) -> Said:
 
 
 def _asked(record: AnswerRecord, message: str) -> list[dict[str, Any]]:
-    """The steps of an answer, the first of them with what the user said."""
+    """The steps of an answer; the first one has the user's message."""
     first, *more = answer_steps(record) or ({"text": None, "calls": []},)
     return [{"asked": message, **first}, *map(dict, more)]
 
@@ -368,7 +368,7 @@ def _failed(
     message: str,
     traceback: str | None = None,
 ) -> AnswerRecord:
-    """A conversation that could not continue, with what was said and paid until then."""
+    """A conversation that could not continue, with its texts and costs so far."""
     failure: dict[str, Any] = {"text": None, "code": code, "message": message, "traceback": traceback}
     if not records:
         return AnswerRecord(request={}, attempts=0, **failure)

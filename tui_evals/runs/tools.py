@@ -26,7 +26,7 @@ from tui_evals.text import strictjson
 from tui_evals.text.patterns import PatternTimeout, compile_pattern
 
 DATASET = "the dataset"
-"""Where the tools of a dataset come from, for the question about them."""
+"""The source of a dataset's tools, for the question about them."""
 MAX_STEPS = 10
 """How often a model is asked in a turn, by default."""
 
@@ -34,7 +34,7 @@ Definition = Mapping[str, Any]
 
 
 class ScriptedFile(BaseModel):
-    """A file of tools with what they give, in the words of a dataset."""
+    """A file of tools with scripted results, in the form of a dataset."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
@@ -43,7 +43,7 @@ class ScriptedFile(BaseModel):
 
 
 class Toolbox:
-    """The tools that all answers of a target may use; what gives them is started when it is wanted."""
+    """The tools that all answers of a target may use; their sources are started on first use."""
 
     def __init__(
         self, sources: Sequence[ToolSource], settings: ToolSettings, scripted: ScriptedFile | None, timeout: float
@@ -108,7 +108,7 @@ def _fits(result: ToolResult, name: str, arguments: Mapping[str, Any]) -> bool:
 
 
 async def scripted_outcome(result: ToolResult) -> ToolOutcome:
-    """What a scripted result gives, once its delay is over."""
+    """The outcome of a scripted result, after its delay."""
     if result.delay:
         await asyncio.sleep(result.delay)
     return ToolOutcome(_text(result.result)) if result.error is None else ToolOutcome(result.error, failed=True)
@@ -120,7 +120,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TurnTools:
-    """What holds for the tools of one turn."""
+    """The rules for the tools of one turn."""
 
     results: tuple[ToolResult, ...]
     approved: frozenset[str]
@@ -128,9 +128,9 @@ class TurnTools:
 
 
 def tools_of_turn(dataset: Dataset, item: Item, unit: Item | Turn, toolbox: Toolbox | None) -> TurnTools | None:
-    """The tools that the engine calls in a turn; None where it calls none, and what the model asks for is its answer.
+    """The tools that the engine calls in a turn; None if it calls none, and the model's calls are its answer.
 
-    If approved tools are named, those are approved. Elsewhere those are that are scripted, which do nothing.
+    If approved tools are named, only those are approved; otherwise only scripted ones, which have no effects.
     """
     results = (*(item.tool_results or ()), *(dataset.tool_results or ()), *(toolbox.results if toolbox else ()))
     if not results and not (toolbox is not None and toolbox.has_sources):
@@ -164,7 +164,7 @@ def _gives(settings: ToolSettings) -> bool:
 
 
 def dataset_settings(dataset: Dataset) -> ToolSettings:
-    """Where the dataset itself has tools from."""
+    """The tool settings of the dataset itself."""
     servers = dataset.mcp or ()
     return ToolSettings(
         functions=dataset.tool_functions, mcp=(servers,) if isinstance(servers, str) else tuple(servers)
@@ -172,7 +172,7 @@ def dataset_settings(dataset: Dataset) -> ToolSettings:
 
 
 def dataset_permissions(root: Path, environment: Mapping[str, str]) -> Iterator[Permission]:
-    """What the tools of the datasets in a project would do that needs a yes; nothing of them is run to find out."""
+    """The permissions that the tools of a project's datasets need; nothing of them is run to find out."""
     for file, text in dataset_texts(root):
         if '"mcp"' not in text and '"tool_functions"' not in text:
             continue
@@ -203,7 +203,7 @@ def open_toolbox(
 def check_tools(
     dataset: Dataset | None, configs: Iterable[TargetConfig], environment: Mapping[str, str], root: Path
 ) -> None:
-    """ConfigurationError says what keeps the tools of a run from being used; nothing is started, imported or asked."""
+    """Raise ConfigurationError if a run's tools cannot be used; nothing is started, imported or asked."""
     if dataset is not None:
         check_sources(dataset_settings(dataset), environment, root)
     for config in configs:

@@ -1,7 +1,6 @@
-"""What verdicts a run would have under other thresholds, weights, label values and pass rules, from stored scores.
+"""The verdicts of a run under other thresholds, weights, label values and pass rules, from stored scores.
 
-No call is made. A verdict found here is the one that judging again gives; where a score does not tell, the answer is
-left open.
+No call is made. The verdicts equal those of rescoring; if a score is not enough, the answer stays open.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class PassCount:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What would change in a run."""
+    """The changes in a run."""
 
     statuses: Mapping[int, Status]
     """The status of each answer that stored scores tell."""
@@ -130,7 +129,7 @@ class StatusRule:
 
 
 def what_if(run: RunRow, request: RescoreRequest, reader: Reader, project: Project) -> WhatIf:
-    """What judging a run again by other rules would change; CannotPlan and the like say why they cannot judge it."""
+    """What rescoring a run by other rules would change; raises CannotPlan and similar errors."""
     after = prepare_rescore(run, replace(request, allow_unjudged=True), reader, project).plan
     rule = StatusRule(judging_now(run, reader, project), after)
     return summed_up(_statuses(_scored(reader, run), rule), _verdicts(reader, run))
@@ -188,7 +187,7 @@ class StoredScores:
                 yield rule
 
     def _label_values(self, rule: Rule) -> list[float]:
-        """The values of the other labels and the threshold, as far as the labels keep their order."""
+        """The values of the other labels and the threshold that keep the order of the labels."""
         scale, threshold = self._scales[rule.key]
         values = {value for value in scale.labels.values() if value is not None}
         fitting = {rule.value}
@@ -216,7 +215,7 @@ class StoredScores:
         return sorted({rule.value, *scores})
 
     def tried(self, rules: Iterable[Rule], reader: Reader) -> WhatIf:
-        """What would change under other rules; CannotPlan says which of them no evaluator takes."""
+        """The changes under other rules; CannotPlan names a rule that no evaluator has."""
         request = RescoreRequest(rules=tuple(rules), allow_unjudged=True)
         after = prepare_rescore(self.run, request, reader, self._project).plan
         return summed_up(_statuses(self._scored, StatusRule(self._before, after)), self._verdicts)

@@ -1,8 +1,8 @@
-"""The server on loopback that an agent takes for its provider, and what the agent did, as one transcript.
+"""The loopback server that an agent uses as its provider, and the agent's transcript.
 
-Each question of the agent is asked of the configured target like one of the run's own: priced, budgeted, retried, kept
-in the cache. The agent gets no key but a token, which is worth nothing elsewhere. Its transcript has the model calls,
-what its tools gave and what it retrieved.
+Each question of the agent goes to the configured target like one of the run's own: priced, budgeted, retried, cached.
+The agent gets a token instead of a key, which works nowhere else. Its transcript has the model calls, the results of
+its tools and its retrievals.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ModelCall:
 
     @property
     def digest(self) -> tuple[str, ...]:
-        """What was said until it, message by message, as far as agents repeat it word for word."""
+        """The chat before it, message by message, in the form that agents repeat exactly."""
         return tuple(map(_digest, self.messages))
 
     @property
@@ -89,13 +89,13 @@ def _plain(arguments: Any) -> Any:
 
 @dataclass(slots=True)
 class DoorRecording:
-    """What one attempt at an answer asked, in the order in which it was answered."""
+    """The questions of one attempt at an answer, in the order of their answers."""
 
     calls: list[ModelCall] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
 
     def reply(self, own: Reply) -> Reply:
-        """The agent's own reply with what was recorded."""
+        """The agent's own reply with the recorded transcript."""
         transcript = self._transcript()
         said = own.text or answer_text(transcript)
         if own.transcript is not None and not transcript.messages:
@@ -192,7 +192,7 @@ def _said(call: ModelCall) -> Message:
 
 
 def _between(messages: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
-    """What an agent added between two calls: what its tools gave, and what it said in a user's place."""
+    """The messages that an agent added between two calls: results of its tools, and texts in the user's role."""
     results: list[Part] = []
     for message in messages:
         text = content_text(message.get("content"))
@@ -208,7 +208,7 @@ def _between(messages: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
 
 
 def _with_spans(transcript: Transcript, spans: Sequence[Span]) -> Transcript:
-    """The transcript with what only spans tell: results that no later call showed, times of tools, retrievals."""
+    """The transcript with facts that only spans have: results that no later call contained, times, retrievals."""
     told = transcript_of_spans(spans)
     results = {call.id: result for call, result in calls_with_results(told) if result is not None and call.id}
     if not results and not any(isinstance(part, Retrieval) for part in told.parts):
@@ -244,7 +244,7 @@ def _timed(part: Part, results: Mapping[str, Result]) -> Part:
 
 LOOPBACK = "127.0.0.1"
 ANSWER_HEADER = "x-tui-evals-answer"
-"""The header by which a service that answers several questions at once says which of them a model call is for."""
+"""The header in which a service that answers questions in parallel names the question of a model call."""
 _LARGEST = 64 * 2**20
 _CHARACTERS_PER_TOKEN = 4
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -259,7 +259,7 @@ class Attempt:
     answer: int | None
     repeat: int
     token: str = field(default_factory=lambda: secrets.token_hex(16))
-    """What names it, and the trace that its spans belong to."""
+    """The token of the attempt, and the trace of its spans."""
     recording: DoorRecording = field(default_factory=DoorRecording)
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
     reason: BaseException | None = None
@@ -270,7 +270,7 @@ class Attempt:
     seen: Counter[str] = field(default_factory=Counter)
     """How often each question was asked: the next identical one wants another answer."""
     responses: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
-    """The conversation until each response, for those that continue from one by its id."""
+    """The conversation before each response, for calls that continue a response by its id."""
 
     @property
     def in_models(self) -> float:
@@ -297,14 +297,14 @@ class Attempt:
 
 
 class Door:
-    """The server of one agent; it listens from the first question on."""
+    """The server of one agent; it starts with the first question."""
 
     def __init__(self, behind: PricedTarget, *, use_cache: bool, host: str = LOOPBACK) -> None:
         self.behind = behind
         self.is_attributed = False
         """Whether a service has named the answer that a call of it was for."""
         self.ledger: Ledger
-        """Where calls are noted; the run's executor sets it."""
+        """Records calls; set by the run's executor."""
         self._use_cache = use_cache and behind.cacheable
         self._host = host
         self._run_token = secrets.token_hex(16)
@@ -315,7 +315,7 @@ class Door:
 
     @asynccontextmanager
     async def attempt(self, request: Request, *, shared: bool) -> AsyncIterator[tuple[Attempt, RecorderAddress]]:
-        """An attempt of the agent, and where it is to ask; `shared` where one process answers many questions."""
+        """An attempt of the agent, and the address for it; `shared` if one process answers many questions."""
         await self._listen()
         attempt = Attempt(current_answer.get(), request.repeat)
         self._attempts[attempt.token] = attempt
@@ -449,7 +449,7 @@ class Door:
         )
 
     def _take_signals(self, path: str, body: bytes, media_type: str, attempt: Attempt) -> web.Response:
-        """Take in an export of OpenTelemetry: its spans; metrics and logs are let go."""
+        """Read an OpenTelemetry export: its spans; metrics and logs are ignored."""
         from aiohttp import web
 
         for span in spans_of_otlp(body, media_type) if path == "traces" else ():
@@ -494,7 +494,7 @@ class Door:
         return answer, id
 
     async def _reply(self, attempt: Attempt, request: Request) -> AnswerRecord:
-        """The reply to a question: as the run or the cache has it, else one that is asked for and kept."""
+        """The reply to a question: from the run or the cache, else a new one, which is stored."""
         identity = self.behind.identity
         key = cache_key(identity, request)
         number = attempt.seen[key]

@@ -16,7 +16,7 @@ from tui_evals.transcript import reasoning_text
 
 
 class Unreadable(Exception):
-    """A request that this server cannot answer; the message says what it does not know."""
+    """A request that this server cannot answer; the message names the unsupported part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ _HOLLOW_ITEMS: Mapping[str, Mapping[str, Any]] = {
     "function_call": {"arguments": ""},
     "reasoning": {"summary": []},
 }
-"""What an output item begins as, before its pieces come."""
+"""The initial form of an output item, before its pieces."""
 
 
 def _response_events(body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -465,7 +465,7 @@ _HOLLOW_BLOCKS: Mapping[str, Mapping[str, Any]] = {
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
 }
-"""What a block begins as, before its pieces come."""
+"""The initial form of a block, before its pieces."""
 
 
 def _stream_anthropic(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -594,7 +594,7 @@ def _gemini_messages(contents: Any) -> Iterator[Mapping[str, Any]]:
 
 
 _RESULT_WRAPPERS = ("result", "output", "return_value")
-"""The keys under which agents put what a tool gave, because a response must be an object."""
+"""The keys in which agents wrap the result of a tool, because a response must be an object."""
 
 
 def _gemini_result(response: Any) -> str:

@@ -1,4 +1,4 @@
-"""What turns cells into records, in this process or on a cluster, and what the engine shares with it."""
+"""Executors turn cells into records, in this process or on a cluster; here is their interface to the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui_evals.store.records import AnswerRecord, CallRecord, ScoreRecord, Settl
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One conversation to hold: its item, its place in the plan, and what its turns have already."""
+    """One conversation: its item, its position in the plan, and its existing answers."""
 
     item: Item
     name: str
@@ -32,7 +32,7 @@ class Cell:
     final: frozenset[int]
     """Turns that are judged already as well."""
     scores: Mapping[int, tuple[ScoreRecord, ...]] = field(default_factory=dict)
-    """What evaluators said already of turns that are not."""
+    """Existing scores of turns that are not fully judged."""
 
 
 class Stopped(JudgingStopped):
@@ -51,7 +51,7 @@ class WaitCut(Stopped):
 
 
 class Ledger(Protocol):
-    """Where calls to targets and judges are noted, and replies are cached."""
+    """Records calls to targets and judges, and caches replies."""
 
     def called(self, record: CallRecord) -> None:
         """Note one attempt."""
@@ -75,7 +75,7 @@ class Ledger(Protocol):
 
 
 class Sink(Ledger, Protocol):
-    """Where an executor hands in its records; each method returns when they are committed."""
+    """Takes the records of an executor; each method returns once they are committed."""
 
     def running(self, answer: int) -> None:
         """Note that the request for an answer was sent."""
@@ -103,12 +103,12 @@ class Sink(Ledger, Protocol):
         ...
 
     async def may_begin(self, answer: int) -> bool:
-        """Like `may_start`, for a conversation that is in flight, given by its first open answer."""
+        """Like `may_start`, for a conversation in flight, identified by its first open answer."""
         ...
 
 
 class PageSink(Protocol):
-    """Where an executor hands in many finished conversations at once."""
+    """Takes many finished conversations of an executor at once."""
 
     async def may_start(self) -> bool:
         """Wait while the run is paused; False when it is stopping."""

@@ -84,13 +84,13 @@ class _InFlight:
 
 @dataclass(slots=True)
 class _Conversation:
-    """How far a conversation has come, as far as its next question needs it."""
+    """The state of a conversation that its next question needs."""
 
     keys: ConversationKeys = field(default_factory=ConversationKeys)
     sent: int = 0
     """How many messages were sent with the questions before."""
     session: Any = None
-    """What the target's last answer gave as its session."""
+    """The session of the target's last answer."""
     is_cached: bool = False
     """Whether that answer came from the cache, so that the session is one of an earlier run."""
     failed: bool = False
@@ -133,7 +133,7 @@ def _asks_nobody(kind: type[Evaluator]) -> bool:
 Settle = Callable[[int, AnswerRecord, str | None, str, Judgement], Awaitable[bool]]
 """Commits an answer as `Sink.answered` does, and its verdict with it."""
 SKIPPED = "turnSkipped", "Turn not attempted: preceding turn failed"
-"""What the record of a turn says that was not asked because the turn before has no answer."""
+"""The error of a turn that was skipped because an earlier turn failed."""
 
 
 class LocalExecutor:
@@ -178,7 +178,7 @@ class LocalExecutor:
             raise self._reason
 
     async def _feed(self, target: int, cells: Iterator[Cell]) -> None:
-        """Hold several conversations at a time; what has begun is let finish, unless this is cancelled."""
+        """Execute several conversations at a time; those that have begun finish, unless this is cancelled."""
         priced = self._targets[target]
         ahead = 1 if self._settle is not None else _CONVERSATIONS_PER_CALL
         most = ahead * priced.config.concurrency
@@ -204,13 +204,13 @@ class LocalExecutor:
             self._halt()
 
     def _halt(self) -> None:
-        """What waits for its next attempt is given up, because the run ends."""
+        """Cancel waiting attempts, because the run ends."""
         self._judges.halt()
         for priced in self._targets:
             priced.room.gate.halt()
 
     async def _hold(self, cell: Cell) -> None:
-        """Hold one conversation, as far as it goes before the run is stopped or its target cannot be asked."""
+        """Execute one conversation, until the run is stopped or its target cannot be asked."""
         try:
             await self._converse(cell)
         except WaitCut:
@@ -267,10 +267,10 @@ class LocalExecutor:
         return await self._sink.answered(answer, record, key, target), False
 
     async def _judge(self, cell: Cell, turn: int, chat: Chat | TemplateError, record: AnswerRecord) -> Judgement:
-        """What the evaluators of a turn make of its answer."""
+        """The scores of a turn's evaluators."""
         prompt = self._plan.asked_prompts[cell.prompt]
         evidence = evidence_for(self._plan, cell.item, turn, prompt, demand_chat(chat), record)
-        if self._settle is None:  # else nothing is asked
+        if self._settle is None:  # otherwise nothing is asked
             questions.set(JudgeQuestions(f"answer {cell.answers[turn]}", again=turn in cell.known))
         said, evaluators = cell.scores.get(turn, ()), self._evaluators.of(cell.item, turn)
         return await judge(evaluators, evidence, self._plan, cell.item, turn, said)
@@ -322,7 +322,7 @@ class LocalExecutor:
     async def _answer_with_tools(
         self, cell: Cell, turn: int, request: Request, tools: TurnTools, *, part: str = "", may_be_cached: bool = True
     ) -> tuple[AnswerRecord, Request]:
-        """The answer to a turn, or a part of it, once the model asks for no more tools, and what it was sent."""
+        """The answer to a turn, or a part of it, once the model calls no more tools, and its request."""
         priced, answer = self._targets[cell.target], cell.answers[turn]
 
         async def ask(request: Request) -> AnswerRecord:
@@ -355,10 +355,10 @@ class LocalExecutor:
         return replace(record, request=stored_request(last, 0))
 
     async def _cached(self, key: str, cell: Cell, request: Request, so_far: _Conversation) -> AnswerRecord | None:
-        """What the cache has for a turn.
+        """The cached answer of a turn, or None.
 
-        A session belongs to the conversation it was given in. So one that has sessions is taken from the cache whole,
-        to its last turn, or else asked: a session of an earlier run is never continued, and no turn of it is left out.
+        A session belongs to its conversation. So a conversation with sessions is either completely cached or asked: a
+        session of an earlier run is never continued, and no turn is skipped.
         """
         if so_far.session is not None and not so_far.is_cached:
             return None
@@ -415,7 +415,7 @@ def demand_chat(chat: Chat | TemplateError) -> Chat:
 
 
 def answer_record(timed: TimedReply, sent: Mapping[str, Any]) -> AnswerRecord:
-    """A reply as the answer it is, with what was sent for it."""
+    """A reply as an answer, with its request."""
     reply = timed.reply
     return AnswerRecord(
         text=reply.text,
@@ -516,9 +516,9 @@ class GivenExecutor:
         return page
 
     async def _side_by_side(self, waiting: Iterator[Cell]) -> None:
-        """Keep a page of conversations before evaluators that judge many at once, and commit what they are done with.
+        """Execute pages of conversations for evaluators that judge many at once, and commit the judged ones.
 
-        What is not judged yet when the run is stopped stays pending.
+        Answers that are not judged when the run stops stay pending.
         """
         judging = set[asyncio.Task[list[Settled]]]()
         try:
@@ -535,7 +535,7 @@ class GivenExecutor:
             await asyncio.gather(*judging, return_exceptions=True)
 
     async def _converse(self, cell: Cell) -> list[Settled]:
-        """The answers of one conversation that are not final yet, with what judged them."""
+        """The answers of one conversation that are not final yet, with their scores."""
         prompt, settled, failed = self._plan.asked_prompts[cell.prompt], list[Settled](), False
         try:
             opening: Chat | TemplateError = opening_of(self._plan.dataset, cell.item, prompt)

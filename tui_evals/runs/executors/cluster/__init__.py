@@ -1,1 +1,1 @@
-"""One run over many worker processes, on Dask, into one store."""
+"""Executes one run in many worker processes with Dask, into one store."""

@@ -48,7 +48,7 @@ class MissingEvaluator(_Model):
 
 
 class Parcel(_Model):
-    """What a driver sends: code, metrics, what could not be packed, and what workers have to have installed."""
+    """The parcel of a driver: code, metrics, missing parts, and the packages that workers need."""
 
     custom: dict[str, SealedFiles]
     metrics: dict[str, SealedFiles]
@@ -171,7 +171,7 @@ TRUST = "TUI_EVALS_TRUST"
 
 
 def pack_evaluators(registry: Registry, root: Path, metrics: Path | None, used: Iterable[str]) -> dict[str, Any]:
-    """What the used evaluators need on a worker, as plain JSON data; ConfigurationError says what may not travel."""
+    """The parts of used evaluators that a worker needs, as JSON data; ConfigurationError names one that cannot be sent."""
     parcel = Parcel(custom={}, metrics={}, broken={}, installed={})
     for name in sorted(set(used) - built_in().keys()):
         kind = registry.find(name)
@@ -306,7 +306,7 @@ class _StandIn(Evaluator):
     why: ClassVar[str]
 
     def score(self, evidence: Evidence) -> Score:
-        """Say why there is none."""
+        """Return an error with the reason."""
         return error_score("evaluatorLoadError", self.why)
 
 

@@ -39,7 +39,7 @@ LOGGERS = ("distributed", "tornado", "asyncssh")
 
 @contextmanager
 def silence_dask_logs() -> Iterator[None]:
-    """Keep the log of Dask off the terminal, where a person watches a live line."""
+    """Keep Dask's log out of the terminal, which shows a live line."""
     children = [
         logger
         for name, logger in logging.root.manager.loggerDict.items()
@@ -79,12 +79,12 @@ def installed_versions(report: Mapping[str, Any]) -> InstalledVersions:
 
 
 def differing_workers(ours: InstalledVersions, theirs: Mapping[str, InstalledVersions]) -> dict[str, str]:
-    """Workers that differ, each with what it has."""
+    """Workers with other versions, each with its versions."""
     return {name: str(versions) for name, versions in sorted(theirs.items()) if versions != ours}
 
 
 def version_problem(ours: InstalledVersions, theirs: Mapping[str, InstalledVersions]) -> str | None:
-    """What is wrong when workers have other versions; None when they have the same."""
+    """The message about workers with other versions; None if all are equal."""
     differing = differing_workers(ours, theirs)
     if not differing:
         return None
@@ -105,7 +105,7 @@ CLOSE_SECONDS = 1.0
 THREADS_PER_WORKER = 4
 """Tasks a worker process runs side by side; each holds many conversations."""
 MAX_CONNECTIONS = 10_000
-"""Connections the driver may hold; it talks to every worker."""
+"""The most connections of the driver, which talks to every worker."""
 
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -357,7 +357,7 @@ async def ssh_cluster(terms: ClusterTerms, path: Path) -> AsyncIterator[Client]:
 
 
 async def _start_over_ssh(cluster: Any, path: Path) -> None:
-    """Start the processes, and let what they print go: a full pipe would stop them."""
+    """Start the processes, and discard their output: a full pipe would block them."""
     import asyncssh
 
     try:

@@ -29,7 +29,7 @@ _BURST = 2.0
 
 @dataclass(slots=True)
 class WorkerShare:
-    """What one worker was granted of one target and reported as used; calls and tokens are sums since it began."""
+    """The places granted to one worker for one target, and its reported use; calls and tokens are totals."""
 
     places: int = 0
     held: int = 0
@@ -72,7 +72,7 @@ class RateAllowance:
 
 
 class TargetLeases:
-    """What all workers together may ask of one target or judge."""
+    """The limits of one target or judge for all workers together."""
 
     def __init__(self, config: TargetConfig) -> None:
         self._gate = Gate(config)
@@ -83,13 +83,13 @@ class TargetLeases:
         """Of all workers: the places they may be using, how many want more, and how many want any."""
 
     def _add_to_sums(self, share: WorkerShare, sign: int) -> None:
-        """Take a share out of the sums before it changes, and into them after."""
+        """Remove a share from the sums before it changes, or add it after."""
         self._held += sign * share.held
         self._short += sign * (share.wanted > share.places)
         self._wanting += sign * (share.wanted > 0)
 
     def note_usage(self, worker: str, usage: Mapping[str, int], pauses: list[float]) -> None:
-        """Note what a worker uses and wants; a pause that a target asked of one holds for all."""
+        """Store a worker's use and demand; a pause that a target asked of one worker applies to all."""
         share = self.shares.setdefault(worker, WorkerShare())
         self._add_to_sums(share, -1)
         share.in_use, share.wanted = usage["in_use"], usage["in_use"] + usage["waiting"]
@@ -110,7 +110,7 @@ class TargetLeases:
         self._gate.succeeded()
 
     def grant(self, worker: str) -> tuple[int, int, int | None, float]:
-        """What a worker may do from now on: places, calls and tokens in all, and seconds of pause before."""
+        """The limits of a worker from now on: places, total calls and tokens, and seconds of pause."""
         share = self.shares.setdefault(worker, WorkerShare())
         self._add_to_sums(share, -1)
         free = max(0, int(self._gate.now) - self._held)
@@ -126,7 +126,7 @@ class TargetLeases:
         if not self._tokens.limited:
             return None
         if share.wanted and share.took >= share.tokens:
-            # What one call took beyond its lease is paid back before there is another.
+            # Tokens above the lease are deducted from the next one.
             share.tokens += self._tokens.take(share.took - share.tokens + 1_000_000_000)
         return share.tokens
 
@@ -149,13 +149,13 @@ class WorkerAccount:
     spent: float = 0.0
     returned: float = 0.0
     charged: float = 0.0
-    """What of it the budget counts as spent."""
+    """The part that the budget counts as spent."""
     lost: bool = False
     needs: list[float] = field(default_factory=list)
 
     @property
     def held(self) -> float:
-        """What it may be spending now."""
+        """The money that it may be spending now."""
         return self.granted - self.spent - self.returned
 
 
@@ -166,18 +166,18 @@ class BudgetLeases:
         self._budget = budget
         self._accounts: dict[str, WorkerAccount] = {}
         self._held = 0.0
-        """What all workers that are not lost may be spending now."""
+        """The money that connected workers may be spending now."""
         self._secured = 0.0
-        """What the store was told last of what they may be spending, the lost ones too."""
+        """The amount last stored for all workers, lost ones included."""
 
     async def secure(self) -> None:
-        """Return once the store knows what the workers may be spending, before they hear of it."""
+        """Store the amount that workers may be spending, before they get it."""
         if self._budget.lent or self._secured:
             self._secured = self._budget.lent
             await self._budget.secure()
 
     def note_spending(self, worker: str, spent: float, returned: float, needs: list[float]) -> None:
-        """Note what a worker has spent and given back."""
+        """Store what a worker has spent and returned."""
         account = self._accounts.setdefault(worker, WorkerAccount())
         before = account.held
         account.spent, account.returned, account.needs = spent, returned, needs
@@ -186,7 +186,7 @@ class BudgetLeases:
         self._charge(account)
 
     def grant(self, worker: str) -> tuple[float, str | None]:
-        """What a worker may spend in all, and why its next call can never be paid, if it cannot."""
+        """The total that a worker may spend, and why its next call can never be paid, if it cannot."""
         account = self._accounts.setdefault(worker, WorkerAccount())
         limit = self._budget.most
         if limit is None:
@@ -210,7 +210,7 @@ class BudgetLeases:
         return None
 
     def write_off(self, worker: str) -> None:
-        """Count what a lost worker holds as spent, because it may be; a report corrects it if it comes back."""
+        """Count the money of a lost worker as spent, because it may be; a later report corrects it."""
         account = self._accounts.setdefault(worker, WorkerAccount())
         self._held -= 0.0 if account.lost else account.held
         account.lost = True
@@ -293,7 +293,7 @@ class Shards:
         return not self._cells and not self._returned
 
     def contents(self, number: int, worker: str) -> list[Cell]:
-        """What is left of a shard, as the store knows it now, for the worker that holds it from now on."""
+        """The open cells of a shard in the store, for the worker that holds it from now on."""
         shard = self.out.get(number)
         if shard is None:
             return []
@@ -304,7 +304,7 @@ class Shards:
         return [self._as_committed(shard, cell) for cell in shard.cells.values()]
 
     def answered(self, answer: int, record: AnswerRecord) -> None:
-        """Note a committed answer; one that failed is not judged."""
+        """Record a committed answer; a failed one is not judged."""
         if record.text is None:
             self.scored(answer)
 
@@ -385,7 +385,7 @@ class ClusterSink(Sink, Protocol):
 
 @dataclass(slots=True)
 class WorkerState:
-    """What the driver knows of one session on one worker process."""
+    """The driver's state of one session on one worker process."""
 
     name: str
     address: str
@@ -402,7 +402,7 @@ class WorkerState:
     lost_at: int = 0
     """The number of the message that was due to it when it was lost."""
     drained: bool = False
-    """It was lost, came back and has handed in all records."""
+    """Whether it was lost, came back and has delivered all records."""
     requested_shards: list[int] = field(default_factory=list)
     recalled: set[int] = field(default_factory=set)
     rates: deque[tuple[float, int]] = field(default_factory=deque)
@@ -458,7 +458,7 @@ class WorkDistributor:
         """Why the run must stop; requests in flight finish."""
 
     def stop(self, reason: Stopped) -> None:
-        """Let no worker begin anything more."""
+        """Stop all workers from beginning more work."""
         self.reason = self.reason or reason
 
     def first_message(self, worker: WorkerState) -> Message:
@@ -468,7 +468,7 @@ class WorkDistributor:
         self.workers[worker.name] = worker
         if not worker.next_message:
             return self._reply(worker, [], [])
-        if worker.lost:  # what it was granted once belongs to others by now
+        if worker.lost:  # its earlier leases now belong to others
             worker.next_message |= self._no_leases(worker)
         return worker.next_message
 
@@ -568,7 +568,7 @@ class WorkDistributor:
         return reply
 
     def _no_leases(self, worker: WorkerState) -> Message:
-        """Lets a worker that was lost begin nothing more, and hand in what it has."""
+        """A message that stops a lost worker from beginning more, and asks for its records."""
         return {"leases": [[name, (0, 0, 0, 0.0)] for name in self._targets], "stopping": True}
 
     def give_up(self, worker: WorkerState) -> None:
@@ -581,7 +581,7 @@ class WorkDistributor:
         self._budget.write_off(worker.name)
 
     def end(self) -> None:
-        """Tell every worker from now on that the run is over."""
+        """From now on, tell every worker that the run is over."""
         self._over = True
 
     def show_workers(self) -> None:

@@ -100,7 +100,7 @@ _log = logging.getLogger(__name__)
 SILENCE = 30.0
 """Seconds without a message after which the cells of a worker go to others."""
 _UNREACHABLE = (OSError, TimeoutError, RuntimeError)
-"""What Dask raises for a connection that broke, is slow, or is of a client that was closed."""
+"""Exceptions of Dask for a broken or slow connection, or a closed client."""
 _RETRY_SECONDS = 0.5
 _TICK_SECONDS = 0.25
 _SHOW_SECONDS = 1.0
@@ -209,7 +209,7 @@ class ClusterExecutor:
             future.add_done_callback(partial(self._on_task_ended, number))
 
     def _next(self, slots: int) -> int | None:
-        """The number of the next shard; when nothing else is left and nothing is out, that of a suspect."""
+        """The number of the next shard; if nothing else is left or running, that of a suspect."""
         number = self._shards.next_shard(slots)
         if number is None and self._suspects and not self._shards.out:
             self._shards.put_back([self._suspects.popleft()])
@@ -343,7 +343,7 @@ class ClusterExecutor:
         return None
 
     async def _on_hello(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        """A worker announced itself, for the first time or again."""
+        """Handle a worker that announced itself, for the first time or again."""
         hello = event[1]
         name = hello["session"]
         if name not in self._conversations or self._conversations[name].done():
@@ -376,7 +376,7 @@ class ClusterExecutor:
             return await self._lose(worker)
         except StoreError as problem:
             self._failed = problem
-        except Exception as problem:  # whatever it is ends the run, in the task that everybody waits for
+        except Exception as problem:  # any exception ends the run, in the task that all others wait for
             _log.debug("the talk with %s failed", worker.address, exc_info=True)
             reason = f"{type(problem).__name__}: {problem}"
             self._failed = Stopped(f"the worker {worker.address} cannot be understood ({reason})")
@@ -400,7 +400,7 @@ class ClusterExecutor:
         self._changed.set()
 
     async def _end(self, watching: asyncio.Task[None]) -> None:
-        """Tell every worker that it is over, and forget the tasks."""
+        """Tell every worker that the run is over, and release the tasks."""
         watching.cancel()
         self._distributor.end()
         await self._cancel(list(self._futures))

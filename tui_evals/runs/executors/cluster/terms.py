@@ -156,7 +156,7 @@ def load_scores(rows: Sequence[Sequence[Any]]) -> list[ScoreRecord]:
 
 
 class Hidden:
-    """A text kept out of logs, because it holds the variables that were handed on."""
+    """A text kept out of logs, because it contains forwarded variables."""
 
     __slots__ = ("text",)
 
@@ -169,7 +169,7 @@ class Hidden:
 
 
 def hide_order(message: Message) -> Message:
-    """A message of the driver with its order kept out of logs."""
+    """A message of the driver whose order is kept out of logs."""
     from distributed.protocol import to_serialize
 
     return {**message, "order": to_serialize(Hidden(message["order"]))} if "order" in message else message
@@ -193,7 +193,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a worker is started; None leaves it to the user's SSH configuration."""
+    """The host of a worker; None leaves the setting to the user's SSH configuration."""
 
     name: str
     user: str | None = None
@@ -291,7 +291,7 @@ Place = LocalWorkers | Scheduler | HostsFile
 
 
 def parse_place(word: str) -> Place:
-    """What a word behind --cluster means; ConfigurationError names the forms."""
+    """The place that the word after --cluster means; ConfigurationError lists the forms."""
     kind, colon, rest = word.partition(":")
     if kind == "local":
         if not colon:

@@ -14,7 +14,7 @@ from tui_evals.targets.base import TargetConfig
 
 
 class Turnstile:
-    """Lets waiting calls through in order; each takes what it needs, and gives it back if it was cancelled."""
+    """Lets waiting calls through in order; a cancelled call returns what it took."""
 
     def __init__(self, may: Callable[[], bool], take: Callable[[int], None], blocked: Callable[[], None]) -> None:
         self._may = may
@@ -55,7 +55,7 @@ class Turnstile:
         self._waiting.clear()
 
     def wake(self) -> None:
-        """Let through those that may pass by now."""
+        """Let through the calls that may pass now."""
         while self._waiting and self._may():
             turn = self._waiting.popleft()
             if not turn.done():
@@ -64,7 +64,7 @@ class Turnstile:
 
 
 class TargetLease:
-    """What this worker may do with one target, in sums since it began, so that a repeated message changes nothing."""
+    """This worker's limits for one target, as totals, so that a repeated message changes nothing."""
 
     def __init__(self, blocked: Callable[[], None]) -> None:
         self.places = self.in_use = 0
@@ -103,7 +103,7 @@ class TargetLease:
             self._blocked()
 
     def set(self, places: int, calls: int, tokens: int | None, pause: float) -> None:
-        """Take over what the driver grants."""
+        """Apply the limits that the driver grants."""
         self.places, self.calls, self.tokens = places, calls, tokens
         if pause > 0:
             self.pause(pause)
@@ -130,7 +130,7 @@ class TargetLease:
         self.wake()
 
     def wake(self) -> None:
-        """Let through those that may pass by now."""
+        """Let through the calls that may pass now."""
         for turnstile in (self.flights, self.attempts, self.judgings):
             turnstile.wake()
 
@@ -184,12 +184,12 @@ class LeasedGate:
         self._lease.took += tokens
 
     def pushed_back(self, pause: float) -> None:
-        """Stop here at once, and let the driver slow down everybody."""
+        """Pause here at once, and make the driver slow down all workers."""
         self._lease.pauses.append(pause)
         self._lease.pause(pause)
 
     async def rest(self, seconds: float) -> None:
-        """Let time pass, unless the run is stopping."""
+        """Wait, unless the run is stopping."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._lease.halted.wait()
@@ -197,7 +197,7 @@ class LeasedGate:
             raise WaitCut
 
     def hold(self, held: bool) -> None:
-        """Nothing: only the driver stores, and it pauses its workers when it cannot."""
+        """Does nothing: only the driver stores, and it pauses its workers if it cannot."""
 
     @property
     def is_halted(self) -> bool:
@@ -243,13 +243,13 @@ class BudgetLease:
             raise
 
     def settle(self, reserved: float, cost: float, may_cost: float = 0.0) -> None:
-        """Replace what was set aside by what the call cost, or by what it may have cost."""
+        """Replace a reservation by the cost of the call, or by its upper bound."""
         if self.most is not None:
             self._spent += cost + may_cost
             self._left += reserved - cost - may_cost
 
     def set(self, granted: float) -> None:
-        """Take over what the driver has granted in all."""
+        """Apply the total that the driver has granted."""
         self._left += granted - self._granted
         self._granted = granted
         while self._needs and self._needs[0][0] <= self._left + 1e-9:  # sums of fractions leave a rest

@@ -1,4 +1,4 @@
-"""What Dask loads first in a worker process of this machine."""
+"""Loaded first by Dask in a worker process of this machine."""
 
 from __future__ import annotations
 

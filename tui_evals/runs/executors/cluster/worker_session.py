@@ -1,4 +1,4 @@
-"""One run on one worker process: holds shards, and gathers their records into messages to the driver."""
+"""One run on one worker process: executes shards, and collects their records into messages to the driver."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Outbox:
         self._sent: list[asyncio.Future[None]] = []
 
     def nudge(self) -> None:
-        """Have the next message sent soon."""
+        """Send the next message soon."""
         self._urgent = True
         self._has_rows.set()
 
@@ -83,7 +83,7 @@ class Outbox:
             await asyncio.sleep(moment)
 
     def message(self) -> Message:
-        """All rows gathered; those that wait for them are released when the answer comes."""
+        """A message with all rows; callers waiting for them are released by its reply."""
         self._has_rows.clear()
         self._urgent = False
         gathered, self._rows = self._rows, {kind: [] for kind in _KINDS}
@@ -128,19 +128,19 @@ class Outbox:
         return await asyncio.shield(self._cache_lookups[key])
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
-        """Have a judge's reply kept."""
+        """Send a judge's reply to be cached, and wait."""
         self.add("keeps", [key, target, self._body(record)])
         await self.wait_until_committed()
 
     async def answer(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
-        """Have an answer committed; whether it was the first."""
+        """Send an answer to be committed; returns whether it was the first."""
         waiting: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._firsts[answer] = waiting
         self.add("answers", [answer, self._body(record), cache_key, target])
         return await waiting
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
-        """Have scores committed."""
+        """Send scores to be committed, and wait."""
         self.add("scores", [answer, [self._score(row) for row in dump_scores(records)], status, score])
         await self.wait_until_committed()
 
@@ -183,7 +183,7 @@ class _HeldShard:
 
 @dataclass
 class _OpenedRun:
-    """What a worker makes of the order of a run."""
+    """The order of a run, prepared on a worker."""
 
     order: Order
     plan: Plan
@@ -258,7 +258,7 @@ class WorkerSession:
         return plain(without(reason, self._secrets))
 
     async def exchange(self, reply: Message) -> Message:
-        """Handle a message of the driver; one that comes again, or late, gets the last answer again."""
+        """Handle a message of the driver; a repeated or late one gets the last reply again."""
         self.last_message = asyncio.get_running_loop().time()
         async with self._exchanging:
             if reply["number"] > self._number:
@@ -391,7 +391,7 @@ class ShardSink:
         return not self.stopping
 
     async def may_begin(self, answer: int) -> bool:
-        """Like `may_start`, for a conversation in flight; once begun it is not given back."""
+        """Like `may_start`, for a conversation in flight; once begun, it is not returned."""
         if not await self.may_start():
             return False
         self._shard.begun.add(answer)
@@ -407,11 +407,11 @@ class ShardSink:
             self._session.outbox.add("left_open", answer)
 
     async def answered(self, answer: int, record: AnswerRecord, cache_key: str | None, target: str) -> bool:
-        """Have an answer committed."""
+        """Send an answer to be committed."""
         return await self._session.outbox.answer(answer, record, cache_key, target)
 
     async def scored(self, answer: int, records: Sequence[ScoreRecord], status: Status, score: float | None) -> None:
-        """Have scores committed."""
+        """Send scores to be committed."""
         await self._session.outbox.scored(answer, records, status, score)
 
     def called(self, record: CallRecord) -> None:
@@ -431,7 +431,7 @@ class ShardSink:
         return await self._session.outbox.cached(key)
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
-        """Have a reply kept."""
+        """Send a reply to be cached."""
         await self._session.outbox.keep(key, target, record)
 
 
