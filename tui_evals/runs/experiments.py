@@ -195,7 +195,7 @@ def _either(*schemas: dict[str, Any]) -> WithJsonSchema:
 
 
 class DataModel(_ExperimentPart):
-    """The source of items: a file, or a list; `columns` maps columns to fields of an item."""
+    """The source of items: a file, or a list; `columns` maps fields of an item to columns."""
 
     file: str | None = Field(None, min_length=1)
     items: list[dict[str, Any]] | None = None

@@ -171,7 +171,7 @@ TRUST = "TUI_EVALS_TRUST"
 
 
 def pack_evaluators(registry: Registry, root: Path, metrics: Path | None, used: Iterable[str]) -> dict[str, Any]:
-    """The parts of used evaluators that a worker needs, as JSON data; ConfigurationError names one that cannot be sent."""
+    """The parts of used evaluators that a worker needs, as JSON data; raises ConfigurationError."""
     parcel = Parcel(custom={}, metrics={}, broken={}, installed={})
     for name in sorted(set(used) - built_in().keys()):
         kind = registry.find(name)
