@@ -44,7 +44,7 @@ FORMS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
 }
 """The columns of each part of a run, in the order in which they are covered, by the number of the form."""
 ALWAYS_KNOWN: Mapping[str, int] = {"answers": len(_CELL)}
-"""How many of the first columns are covered of a row that is open: what was planned."""
+"""How many of the first columns are covered for an open row: the planned ones."""
 _HINT = 12
 _PLACES = struct.Struct(">i")
 _PLACE = _PLACES.size
@@ -85,22 +85,22 @@ def digest_of(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is said of one part of a run: a digest of each column, and a short one of each row to name it by."""
+    """The statement about one part of a run: a digest of each column, and a short one of each row to identify it."""
 
     form: int
     rows: int
     columns: Mapping[str, str]
     """The digest of each column over all rows in order. These are what proves; the short ones below only name."""
     hints: bytes = b""
-    """The place and a short digest of each row; of rows at one place together."""
+    """The position and a short digest of each row; rows at one position share one."""
     open: tuple[int, ...] | None = ()
-    """The places of what was still to come; None where all of it was."""
+    """The positions that were open; None if all were."""
     upto: int | None = None
     """The number of the last row, where rows are only ever added."""
 
     @property
     def digest(self) -> str:
-        """One digest of it all, which a record of the chain holds."""
+        """The digest of the statement, for a record of the chain."""
         return digest_of(canonical([self.plain(), self.hints.hex()]))
 
     def plain(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Statement:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], hints: bytes) -> Statement:
-        """What was kept as plain data; ValueError where it is nothing of the kind."""
+        """A statement from plain data; raises ValueError."""
         try:
             places = plain["open"]
             return cls(
@@ -132,7 +132,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How one part of a run differs from what was said of it."""
+    """How one part of a run differs from its statement."""
 
     part: str
     columns: tuple[str, ...]
@@ -160,7 +160,7 @@ class Builder:
         self._rows = 0
 
     def add(self, page: Sequence[tuple[Any, ...]], still_open: Collection[int] = frozenset()) -> None:
-        """Take in rows, each with its place and the columns; of one that is open only what was planned counts."""
+        """Add rows, each with its position and columns; of an open row only planned columns count."""
         if still_open:
             page = list(self._closed(page, still_open))
         if not page:
@@ -201,7 +201,7 @@ def _place(place: object) -> bytes:
 
 
 def difference(part: str, said: Statement, now: Statement) -> Change | None:
-    """How a part differs from what was said of it; None where it does not."""
+    """How a part differs from its statement; None if it does not."""
     columns = tuple(name for name, digest in said.columns.items() if now.columns.get(name) != digest)
     if not columns and said.rows == now.rows:
         return None
@@ -209,10 +209,10 @@ def difference(part: str, said: Statement, now: Statement) -> Change | None:
 
 
 def unexpected(part: str, said: Statement, now: Statement, expected: Collection[int] = ()) -> Change | None:
-    """The rows that differ from what was said of them though nothing was to come there; None without any.
+    """The rows that differ from their statement without a record; None without any.
 
-    What was open then was to come; `expected` names other places where something was to. Which columns they are is not
-    known, because the others changed too.
+    Positions that were open then, and those in `expected`, may differ. The columns are unknown, because the others
+    changed too.
     """
     if said.open is None:
         return None
@@ -270,9 +270,9 @@ class Record:
     states: Mapping[str, str] = field(default_factory=dict)
     """The digest of the statement about each part that this record states again; null if the part is empty."""
     unexpected: Sequence[Mapping[str, Any]] = ()
-    """What had changed since the record before, though nothing was to change there."""
+    """Unrecorded changes since the record before."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What happened, as plain data."""
+    """The event, as plain data."""
     unsigned: str = ""
     """Why it is not signed; empty if it is."""
 
@@ -307,7 +307,7 @@ class Link:
 
     @property
     def digest(self) -> str:
-        """The digest by which the next record names this one."""
+        """The digest by which the next record refers to this one."""
         return digest_of(self.text.encode("utf-8", "surrogatepass"))
 
     @property
@@ -333,7 +333,7 @@ def appended(record: Record, sign: Sign | None) -> Link:
 
 
 def next_previous(last: Link | None) -> str:
-    """By which digest the record after this one names it."""
+    """The digest by which the next record refers to this one."""
     return _FIRST if last is None else last.digest
 
 

@@ -1,7 +1,7 @@
-"""The key that signs what runs came to, and the public keys of others that are trusted.
+"""The key that signs the results of runs, and the trusted public keys of others.
 
 The private key is in the user's state folder, the trusted keys are in the user's configuration folder or in a variable:
-never in a project, which may be a clone. `cryptography` is imported where something is signed or verified.
+never in a project, which may be a clone. `cryptography` is imported on first use.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _of_private(private: Ed25519PrivateKey) -> SigningKey:
 
 
 def _made_key(file: Path) -> SigningKey:
-    """A new key; of two processes that make one at the same time, both use that of the first."""
+    """A new key; if two processes create one at the same time, both use the first."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -186,7 +186,7 @@ Standing = Literal["you", "trusted", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signed something, as far as this user knows."""
+    """The signer of something, as far as this user knows."""
 
     key: str
     standing: Standing
@@ -200,7 +200,7 @@ class Signer:
 
 
 def signer_of(key: str) -> Signer:
-    """Who a public key belongs to: you, a person you trust, or an unknown person."""
+    """The owner of a public key: you, a person you trust, or an unknown person."""
     with suppress(KeyProblem):
         if own_key(make=False).public == key:
             return Signer(key, "you")

@@ -16,9 +16,9 @@ from tui_evals.text.measures import compact, duration, money, plain_number, toke
 from tui_evals.text.model_output import ENDINGS, ending_word
 
 Kind = Literal["text", "whole", "number", "yes or no"]
-"""What the value of a fact is, in files that know types."""
+"""The type of a fact's value, in files with types."""
 Unit = Literal["score", "time", "money", "count", "words"]
-"""What a filter compares: `count` is any whole number, `words` may hold `*`."""
+"""The type of a filter's value: `count` is any whole number, `words` may contain `*`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class FactColumn:
     heading: str
     width: int
     importance: int
-    """Where not all columns fit, those with more of it stay; below 50 they are behind the evaluators."""
+    """If not all columns fit, more important ones stay; below 50 they come after the evaluators."""
     text: Callable[[AnswerRow], str]
     wide: int = 0
-    """Its width where the table has 120 cells, if that is another."""
+    """Its width in a table of at least 120 cells, if that differs."""
     right: bool = False
     warns: bool = False
     where: str = ""
@@ -61,20 +61,20 @@ class AnswerFact:
     """One fact of an answer."""
 
     name: str
-    """Its name in exports and in the library; a column of the store where answers are sorted or filtered by it."""
+    """Its name in exports and in the library; a column of the store if answers are sorted or filtered by it."""
     kind: Kind
     about: str
     """A sentence of the manual."""
     value: Callable[[AnswerRow, AnswerRecord | None], Any]
     """The value in exports and in the library; None where there is none."""
     words: Callable[[AnswerRow, AnswerRecord], str] | None = None
-    """What is said of one answer; empty where there is nothing to say."""
+    """Its words for one answer; empty if there are none."""
     is_origin: bool = False
-    """Its words say where the answer comes from, and are read first."""
+    """Whether its words tell where the answer comes from; they are shown first."""
     column: FactColumn | None = None
     filter: FactFilter | None = None
     sort: str = ""
-    """What sorting by it is called; empty where answers cannot be sorted by it."""
+    """The name for sorting by it; empty if answers cannot be sorted by it."""
     largest_first: bool = False
 
 

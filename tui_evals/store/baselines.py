@@ -14,7 +14,7 @@ from tui_evals.store.writer import Writer
 
 
 def author_here() -> str:
-    """Who sits at the keyboard; a container may know no name for its user."""
+    """The name of the user; a container may have none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

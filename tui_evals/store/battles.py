@@ -44,7 +44,7 @@ class ActivityRow:
     key: str
     kind: ActivityKind
     about: str
-    """What it works on: the folder of a generation, the sides and the judge of a battle."""
+    """Its subject: the folder of a generation, or the sides and the judge of a battle."""
     request: Mapping[str, Any]
     status: ActivityStatus
     """Interrupted where no process holds its lock."""
@@ -62,7 +62,7 @@ class ActivityRow:
     started: float | None = None
     finished: float | None = None
     wait: StoreWait | None = None
-    """What it waits for until the store is writable."""
+    """The trouble that it waits for until the store is writable."""
 
     @property
     def is_live(self) -> bool:
@@ -100,7 +100,7 @@ def drop_activity(writer: Writer, key: str) -> None:
 
 
 def order_activity(writer: Writer, key: str, order: Order) -> None:
-    """Tell a running activity to stop."""
+    """Order a running activity to stop."""
     writer.write("UPDATE activities SET control = ? WHERE key = ?", order, key)
 
 
@@ -112,7 +112,7 @@ def activity(reader: Reader, key: str) -> ActivityRow:
 
 
 def order_of(reader: Reader, key: str) -> Order:
-    """What an activity was told last."""
+    """The last order to an activity."""
     for (word,) in reader.query("SELECT control FROM activities WHERE key = ?", [key]):
         order: Order = word
         return order
@@ -193,7 +193,7 @@ class Bout:
     right: int
     judge: str
     question: str
-    """What the judge was asked to decide by: the hash of its prompt and criteria, and of who it is."""
+    """The identity of the question: the hash of its prompt, its criteria and the judge."""
     first: Winner | None
     """The verdict with the left answer shown first."""
     second: Winner | None
@@ -204,7 +204,7 @@ class Bout:
 
     @property
     def winner(self) -> Winner | None:
-        """The side that wins in both orders; a tie where the orders disagree, None where one is missing."""
+        """The side that wins in both orders; a tie if they disagree, None if one is missing."""
         if self.first is None or self.second is None:
             return None
         return self.first if self.first == self.second else "tie"
@@ -291,7 +291,7 @@ class BattleRow:
     sides: tuple[BattleSide, ...]
     judge: str
     question: str
-    """What the judge was asked to decide by, as bouts have it."""
+    """The identity of the question, as in bouts."""
     criteria: str
     pairs: int | None
     """The most pairs of answers of two sides to judge; None means all."""
@@ -300,7 +300,7 @@ class BattleRow:
     """When something was decided last."""
     cost: float = 0.0
     summary: str = ""
-    """What came of it in a sentence; empty where nothing has yet."""
+    """The result in a sentence; empty before the first."""
 
 
 def battles(reader: Reader) -> list[BattleRow]:
@@ -329,7 +329,7 @@ def begin_battle(writer: Writer, battle: BattleRow) -> None:
 
 
 def note_call(writer: Writer, call: CallRecord, run: int, battle: BattleRow) -> None:
-    """Log an attempt in a run, and add what it cost to its battle; does not wait."""
+    """Log an attempt in a run, and add its cost to the battle; does not wait."""
     writer.battle_call(call, run, _identity(writer, battle))
 
 

@@ -75,7 +75,7 @@ def _pages(ask: Ask, run: int, part: str, form: int = FORM) -> Iterator[list[tup
         columns = _columns(kind, "p", form, document=document)
         yield ask(f"SELECT 0, {columns} FROM passes p WHERE p.run = ? AND p.pass = ?", [run, int(number)])
     elif kind in ("answers", "verdicts"):
-        # What is in flight when a process dies is not asked any more, and a time in the row of it says nothing.
+        # Answers in flight when a process dies count as pending, so the time in their rows means nothing.
         asked = f"iif(a.status IN {_UNASKED}, NULL, a.started)"
         status = f"iif(a.status IN {_UNASKED}, 'pending', a.status)"
         columns = _columns(kind, "a", form, **_OF_BODY, started=asked, status=status)
@@ -158,7 +158,7 @@ def current_statement(ask: Ask, run: int, part: str, said: Statement | None = No
 
 
 def open_places(ask: Ask, run: int, part: str) -> tuple[int, ...] | None:
-    """The places of a part where something is still to come; None where all of it is."""
+    """The positions of a part that are still open; None if all of it is."""
     kind, _, number = part.partition("/")
     if kind not in ("answers", "verdicts", "scores", "together"):
         return ()
@@ -199,7 +199,7 @@ def last_link(ask: Ask, run: str) -> Link | None:
 
 
 def kept_statement(ask: Ask, run: str, part: str) -> Statement | None:
-    """What is kept of a part of a run since it was stated last, whether or not it is what its record names."""
+    """The kept statement of a part of a run, whether or not its record names it."""
     for statement, hints in ask("SELECT statement, hints FROM statements WHERE run = ? AND part = ?", [run, part]):
         try:
             kept = Statement.of(json.loads(statement), bytes(hints))
@@ -240,9 +240,9 @@ def following(
     about: Mapping[str, Any] | None = None,
     expected: Collection[int] = (),
 ) -> Iterator[None]:
-    """Have the chain of a run follow what a block changes of these parts, in its transaction; nothing without a chain.
+    """Record in a run's chain what a block changes in these parts, in its transaction; does nothing without a chain.
 
-    `expected` has the positions of the answers to which something is done.
+    `expected` has the positions of the answers that the block works on.
     """
     ask = lossless_query(connection)
     key = key_of(ask, run)
@@ -342,7 +342,7 @@ def _is_lost(ask: Ask, key: str, part: str, said: Statement | None) -> bool:
 def unexpected_changes(
     ask: Ask, run: int, key: str, states: Mapping[str, Statement], expected: Collection[int] = ()
 ) -> Iterator[Change]:
-    """What of rows that are stated now had changed before, though nothing was to come or was done there."""
+    """Changes of stated rows that happened before, without a record."""
     for part, now in states.items():
         said = kept_statement(ask, key, part)
         if part in _ONE:
@@ -406,14 +406,14 @@ _QUICK = (*sorted(_ONE), "labels")
 
 @dataclass(frozen=True, slots=True)
 class PreparedEnd:
-    """What the end of an execution states of a run, made while others may write."""
+    """The statements for the end of an execution, prepared while others may write."""
 
     mark: tuple[object, ...]
     states: Mapping[str, Statement]
 
 
 def prepare_end(connection: sqlite3.Connection, run: int, *, again: bool) -> PreparedEnd:
-    """State what answers and verdicts a run has; of one that was judged `again` what that may have changed."""
+    """State the answers and verdicts of a run; after judging `again`, only what that may have changed."""
     ask = lossless_query(connection)
     key, mark = key_of(ask, run), _mark(ask, run)
     known = {part for (part,) in ask("SELECT part FROM statements WHERE run = ?", [key])}
@@ -427,7 +427,7 @@ def prepare_end(connection: sqlite3.Connection, run: int, *, again: bool) -> Pre
 
 
 def end(connection: sqlite3.Connection, run: int, prepared: PreparedEnd, kind: Kind, about: Mapping[str, Any]) -> bool:
-    """Append the record of an end; False where something changed since it was prepared."""
+    """Append the record of an end; False if something changed since it was prepared."""
     ask = lossless_query(connection)
     if _mark(ask, run) != prepared.mark:
         return False

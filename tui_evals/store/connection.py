@@ -51,7 +51,7 @@ class MissingSnapshot(StoreError, LookupError):
 
 
 class StoreTrouble(StoreError):
-    """Nothing can be stored for the time being, in a sentence and as a code with its cause, which is who or why."""
+    """The store is not writable at the moment: a sentence, a code, and the cause (who or why)."""
 
     def __init__(self, message: str, code: TroubleCode, cause: str = "") -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class StoreTrouble(StoreError):
 
 
 def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """Which file is at a path, whatever it is called by now; None where there is none."""
+    """The identity of the file at a path, whatever its name; None without one."""
     try:
         status = os.stat(path)
     except OSError:
@@ -150,7 +150,7 @@ def _has_no_descriptor() -> bool:
 
 
 def _holder(path: Path) -> str:
-    """Who writes in the store by a transaction that has not ended, where the system tells."""
+    """The process whose open transaction locks the store, if the system tells."""
     try:
         index = os.stat(f"{path}-shm").st_ino
         locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -188,7 +188,7 @@ class Connection(sqlite3.Connection):
     _until = 0.0
 
     def limit(self, seconds: float | None) -> None:
-        """Let no statement take longer from now on; None lifts the limit."""
+        """Limit the time of each statement from now on; None lifts the limit."""
         self._seconds = seconds
         self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000_000 if seconds is None else _LONGEST)
         self.set_progress_handler(None if seconds is None else self._is_over, _STEPS)
@@ -210,7 +210,7 @@ class Connection(sqlite3.Connection):
             raise problem from None
 
     def brief_row(self, statement: str) -> Any:
-        """The first row of a query that takes no longer than a moment, whatever it reads from; None without one."""
+        """The first row of a query with a short time limit; None without one."""
         seconds = self._seconds
         self.limit(_BRIEF)
         try:
@@ -281,7 +281,7 @@ def _copy(path: Path, log: Path) -> Path:
 
 
 def copy_readable(source: Path, copy: Path) -> None:
-    """Copy a file into one that its owner alone can read; what the disk does not give is zeros in the copy."""
+    """Copy a file into one that only its owner can read; unreadable blocks become zeros."""
     with open(source, "rb", buffering=0) as file:
         left = os.fstat(file.fileno()).st_size
         with open(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as written:
@@ -318,7 +318,7 @@ def is_database(path: Path, tables: Sequence[str]) -> bool:
 
 
 def foreign_rows(path: Path, query: str) -> list[dict[str, Any]]:
-    """What a query finds in a database of another tool; StoreError says why it cannot be read."""
+    """The rows of a query in a database of another tool; raises StoreError."""
     try:
         with closing(open_database(f"{path.absolute().as_uri()}?mode=ro")) as connection:
             connection.limit(SLOW)
@@ -333,7 +333,7 @@ _PATIENCE = 1.0  # seconds; a reader holds the lock for a microsecond
 
 
 def run_lock(store: Path, key: str) -> Path:
-    """Where the lock file of a run is."""
+    """The path of a run's lock file."""
     return store.parent / "locks" / f"{key}.lock"
 
 
@@ -348,7 +348,7 @@ def executed_runs(store: Path) -> tuple[str, ...]:
 
 
 class RunLock:
-    """The lock of a run while it is held; it carries what the store cannot, for processes that watch."""
+    """The held lock of a run, with a note for watching processes that the store cannot take."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -380,7 +380,7 @@ def hold(path: Path) -> Iterator[RunLock]:
 
 
 def store_wait(path: Path) -> StoreWait | None:
-    """What the owner of a lock cannot store, as it has noted it there."""
+    """The wait that the owner of a lock has noted in it, because the store cannot take it."""
     try:
         note = path.read_text(encoding="utf-8").partition("\n")[2].strip()
         return StoreWait(**json.loads(note)) if note else None
@@ -414,7 +414,7 @@ def owner_of(path: Path) -> str:
 
 
 def live_runs(path: Path) -> list[str]:
-    """The runs that are being executed in the folder of a store, whatever can be read of it."""
+    """The runs that are being executed in the folder of a store, even if the store is unreadable."""
     locks = sorted((path.parent / "locks").glob("*.lock"))
     return [lock.stem for lock in locks if alive(lock)]
 
@@ -452,7 +452,7 @@ _NOTE_SIZE = 200
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the database file says about itself."""
+    """The identity and state in the database file."""
 
     store: int | None
     """The random number of the store; None before schema 18."""
@@ -468,7 +468,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the last process noted about the file when it had moved the log into it, or was about to."""
+    """The note of the last process that emptied, or was about to empty, the log into the file."""
 
     base: Base
     is_moving: bool
@@ -526,7 +526,7 @@ class StoreLock:
 
     @property
     def note(self) -> Note | None:
-        """What was noted about the database file when the log was last moved into it."""
+        """The note about the database file when its log was last emptied into it."""
         return note_in(self._file)
 
     def write_note(self, base: Base, *, is_moving: bool = False) -> None:

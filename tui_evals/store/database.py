@@ -67,7 +67,7 @@ def connect(path: Path, *, write: bool = False, damaged: bool = False, durable: 
 
 
 def _connected(path: Path, *, write: bool, damaged: bool = False, durable: bool = False) -> Connection:
-    """A connection to a store, whatever its schema is."""
+    """A connection to a store, with any schema."""
     check_files(path)
     if not path.exists():
         raise StoreError(f"there is no store at {path} yet; the first run makes it, or name another with --db.")
@@ -93,7 +93,7 @@ def _connected(path: Path, *, write: bool, damaged: bool = False, durable: bool 
 def _open(address: str, write: bool, damaged: bool, durable: bool) -> Connection:
     connection = open_database(address, check_same_thread=False, cached_statements=256)
     try:
-        if damaged:  # which lets SQLite open a file that is shorter than its first page says
+        if damaged:  # lets SQLite open a file that is shorter than its header says
             connection.execute("PRAGMA writable_schema=ON")
         # Automatic checkpoints would run outside the lock between processes.
         synchronous = f"synchronous={'FULL' if durable else 'NORMAL'}"
@@ -108,7 +108,7 @@ def _open(address: str, write: bool, damaged: bool, durable: bool) -> Connection
 
 
 def refuse_read_only(path: Path) -> None:
-    """StoreError where nothing can be written into a store, with the reason."""
+    """Raise StoreError, with the reason, if a store is not writable."""
     if why := why_read_only(path):
         raise StoreError(
             f"{path} can only be read: {why}. Copy it to where you may write in the folder, or name another store "
@@ -212,7 +212,7 @@ def _in_place(copy: Path, path: Path) -> Path:
 
 
 def spill_places(path: Path) -> tuple[Path, ...]:
-    """Where what a store does not take may be put: next to it, among the user's own state, among temporary files."""
+    """Folders for rows that a store does not take: next to it, the user's state folder, temporary files."""
     return path.parent, user_state_path("tui_evals"), Path(tempfile.gettempdir())
 
 
@@ -261,7 +261,7 @@ def _demand_no_living_run(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def page_errors(connection: sqlite3.Connection, check: str = "quick_check") -> list[str]:
-    """What a check of every page finds wrong with a store; empty if it is sound."""
+    """The errors that a check of every page finds in a store; empty if it is sound."""
     try:
         messages = [str(text) for (text,) in connection.execute(f"PRAGMA {check}(10)").fetchall()]
     except sqlite3.DatabaseError as problem:

@@ -1,7 +1,7 @@
-"""What failed in a run: a row for each verdict that is a fail or an error, and those for one reason together.
+"""The failures of a run: a row for each verdict that is a fail or an error, grouped by reason.
 
-Reasons are grouped without a model. What two of them share when numbers and quotations are left out is the same
-reason. Sentences of judges that still differ are the same where most of their words are.
+Reasons are grouped without a model. Reasons that are equal without numbers and quotations are the same. Other sentences
+of judges are the same if most of their words are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .ledger import Ask, pages
 from .rows import loads
 
 RULES = 1
-"""One more whenever reasons are grouped otherwise, so that no groups of earlier rules are shown."""
+"""Increase this when the grouping changes, so that groups of earlier rules are not shown."""
 
 MADE_AHEAD = 10_000
 """Answers from which the groups of a run are kept in the store, and are read over several connections at once."""
@@ -32,7 +32,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _VARYING = re.compile(f"({_QUOTED.pattern}|{_NUMBER.pattern})")
 _COMPARED = 1_000
-"""Different reasons of a group that are compared for what they share."""
+"""The most different reasons of a group that are compared for their shared text."""
 _WORD = re.compile(r"[^\W\d_]+")
 _WORDS_OF_NO_WEIGHT = (
     "a an and are as at be been but by for from had has have i in is it its of on or so that the their there these "
@@ -49,7 +49,7 @@ _ALIKE = 0.5
 """The share of their words, of all that either has, from which on two reasons are the same."""
 _KEY = 12
 _MOST_REASONS = 12
-"""How many reasons of one evaluator are told apart by their words; what fits none of them is `other reasons`."""
+"""The most reasons of one evaluator that are separated by their words; others become `other reasons`."""
 _SMALL = 0.02
 """Judges' reasons that are a smaller share of the failures of their evaluator go to the other reasons."""
 
@@ -62,7 +62,7 @@ class Failure(NamedTuple):
     target: int
     category: str
     cost: float | None
-    """What asking the target cost; what its judges cost is read apart."""
+    """The cost of asking the target; that of judges is read separately."""
     evaluator: str
     """The key of the evaluator; empty if the answer is missing."""
     code: str
@@ -97,7 +97,7 @@ def judged_counts(ask: Ask, run: int, number: int) -> dict[str, int]:
 
 
 def judge_costs(ask: Ask, run: int) -> dict[int, float]:
-    """What the judges of each answer cost that was judged for money."""
+    """The costs of judging each answer that was judged by a paid judge."""
     query = (
         "SELECT answer, sum(cost) FROM calls WHERE run = ? AND answer IS NOT NULL AND kind = 'judge' AND cost > 0 "
         "GROUP BY answer"
@@ -135,7 +135,7 @@ class FailureGroup:
 
     @property
     def reason(self) -> str:
-        """In the words of the first failure, without the numbers and quotations in which others differ from it."""
+        """The reason of the first failure, without the numbers and quotations that differ in others."""
         reasons = dict.fromkeys(one.reason for one in self.failures if one.reason) if self.sign else {}
         return _shared(islice(reasons, _COMPARED))
 
@@ -214,7 +214,7 @@ class _Kind:
                 self._add("", self.groups.pop(sign).failures)
 
     def group_of(self, sign: str) -> FailureGroup | None:
-        """The group of a reason; of one that is like none, that of the other reasons."""
+        """The group of a reason; if it is like no other, the group of other reasons."""
         if sign not in self._known:
             self._known[sign] = self._leader(sign) or ""
         return self.groups.get(self._known[sign]) or self.groups.get("")
@@ -267,7 +267,7 @@ def kept_name(run: int) -> str:
 
 
 def kept_groups(ask: Ask, run: int) -> dict[str, Any] | None:
-    """What was kept of a run, where nothing changed since."""
+    """The kept groups of a run, if nothing has changed since."""
     (text,) = next(iter(ask("SELECT v FROM session WHERE k = ?", [kept_name(run)])), (None,))
     kept = None if text is None else loads(text)
     return kept if isinstance(kept, dict) and kept.get("state") == state(ask, run) else None
@@ -283,7 +283,7 @@ def _kept_answers(kept: Mapping[str, Any] | None, number: int, key: str) -> set[
 
 
 def answers_of_group(ask: Ask, run: int, number: int, key: str, kept: Mapping[str, Any] | None) -> list[int]:
-    """The answers of the groups whose key begins so, in a pass of a run; of those `kept` where there are any."""
+    """The answers of groups whose key starts with `key`, in a pass of a run; from `kept` groups if there are any."""
     if (answers := _kept_answers(kept, number, key)) is not None:
         return sorted(answers)
     groups = FailureGroups(failures(ask, run, number))

@@ -1,4 +1,4 @@
-"""What the ledger does not count: evaluators, causes, latencies, and the rows a comparison reads."""
+"""Figures that the ledger does not count: evaluators, causes, latencies, and the rows of a comparison."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tui_evals.text.names import cause_of
 
 
 class Judged(NamedTuple):
-    """One score as comparisons need it."""
+    """One score with the fields that comparisons need."""
 
     answer: int
     key: str
@@ -51,11 +51,11 @@ class ComparedRow(NamedTuple):
 
 
 ComparedFields = tuple[int, int, int, int, int, int, str, str, AnswerStatus, float | None, str | None, str]
-"""The fields of `ComparedRow`, for the same reason."""
+"""The fields of `ComparedRow`, as a plain tuple for speed."""
 
 
 def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
-    """What became of every answer: item, repeat, prompt, target, turn and status."""
+    """The status of every answer: item, repeat, prompt, target, turn and status."""
     return cast(
         "list[tuple[int, int, int, int, int, AnswerStatus]]",
         ask("SELECT item, repeat, prompt, target, turn, status FROM answers WHERE run = ?", [run]),
@@ -63,14 +63,14 @@ def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerSt
 
 
 def planned(ask: Ask, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
-    """What became of every answer, in pages in the order of the plan: position, item, its name and status."""
+    """The status of every answer, paged, in the order of the plan: position, item, its name and status."""
     query = "SELECT pos, item, name, status FROM answers WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
     for start, end in pages(ask, run):
         yield from cast("list[tuple[int, int, str, AnswerStatus]]", ask(query, [run, start, end]))
 
 
 def spent(ask: Ask, run: int) -> float:
-    """What all calls cost, judges and failed attempts included."""
+    """The cost of all calls, including judges and failed attempts."""
     ((cost,),) = ask("SELECT total(cost) FROM calls WHERE run = ?", [run])
     return float(cost)
 
@@ -119,7 +119,7 @@ def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
 
 
 def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[EvaluatorMean]:
-    """One row for each evaluator, or for each evaluator and column; groups of answers belong to no column."""
+    """One row for each evaluator, or for each evaluator and column; groups of answers have no column."""
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
     bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
@@ -188,7 +188,7 @@ class AnswerGroup:
     passed: int
     failed: int
     errored: int
-    """Without an answer, or not judged by all."""
+    """Missing answers, and those not judged by all evaluators."""
     cost: float
     latency_ms: float | None
     """The mean time to an answer that was asked."""
@@ -212,7 +212,7 @@ _GROUPED: Mapping[str, str] = {
         "WHERE s.hash = ?2 AND f.key = ?3) f ON f.item = answers.item"
     ),
 }
-"""What answers are grouped by: each answer with its value of it, or with each of several values."""
+"""The groupings of answers: each answer with its value, or with each of several values."""
 GROUPINGS = tuple(_GROUPED)
 
 
@@ -277,11 +277,11 @@ _ASKED = (
     "substr(coalesce({0} ->> '$.prompt', {0} ->> '$.messages[#-1].content', {0} ->> '$.user.goal', "
     "(SELECT group_concat(v.value, ' · ') FROM json_each({0}, '$.variables') v), ''), 1, 240)"
 )
-"""The beginning of what an item or turn asks."""
+"""The beginning of an item's or turn's question."""
 
 
 def questions(ask: Ask, snapshot: str) -> dict[tuple[int, int], str]:
-    """The beginning of what each turn of each item of a dataset asks, by the numbers of item and turn."""
+    """The beginning of the question in each turn of a dataset, by the numbers of item and turn."""
     items = "FROM snapshots s, json_each(s.document, '$.items') i"
     query = (
         f"SELECT i.key, 0, {_ASKED.format('i.value')} {items} WHERE s.hash = ?1 AND i.value -> '$.turns' IS NULL "
@@ -292,7 +292,7 @@ def questions(ask: Ask, snapshot: str) -> dict[tuple[int, int], str]:
 
 
 def _by_item(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """Of each evaluator and item: scores, their sum, verdicts, passes, and whether its scores are on several scales."""
+    """For each evaluator and item: scores, their sum, verdicts, passes, and whether there are several scales."""
     sums = (
         "count(s.score), total(s.score), sum(s.result IN ('pass', 'fail')), sum(s.result IS 'pass'), "
         "min(s.measure) IS NOT max(s.measure)"
@@ -310,7 +310,7 @@ def _by_item(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ..
 
 
 def skipped(ask: Ask, run: int, number: int) -> dict[str, int]:
-    """How often each evaluator was skipped in a pass; of a key that judges answers and groups too, for answers."""
+    """How often each evaluator was skipped in a pass; for a key that judges answers and groups, only for answers."""
     query = (
         "SELECT s.key, 'answer', count(*) FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ?1 AND s.pass = ?2 AND s.result = 'skipped' GROUP BY 1 "
@@ -334,7 +334,7 @@ ScaleMean = tuple[str, int, float, float]
 
 
 def _means_by_scale(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[ScaleMean]]:
-    """The scores of each evaluator apart by what they are in, by key, scope, prompt and target."""
+    """The scores of each evaluator by measure, by key, scope, prompt and target."""
     sums = "s.measure, count(s.score), total(s.score), total(s.score * s.score)"
     query = (
         f"SELECT s.key, 'answer', {column}, {sums} FROM answers JOIN scores s ON s.answer = answers.id "
@@ -392,7 +392,7 @@ def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
 
 
 def rubrics(ask: Ask, run: int, number: int) -> dict[str, frozenset[str]]:
-    """The rubrics by which judges gave the verdicts of each evaluator in a pass, where they are recorded."""
+    """The rubrics of the judges' verdicts for each evaluator in a pass, if they are recorded."""
     found: dict[str, set[str]] = {}
     query = (
         "SELECT DISTINCT s.key, s.details ->> '$.rubric' AS rubric FROM answers JOIN scores s ON s.answer = answers.id "
@@ -404,9 +404,9 @@ def rubrics(ask: Ask, run: int, number: int) -> dict[str, frozenset[str]]:
 
 
 def judged(ask: Ask, run: int, number: int, kept_from: Collection[int] = ()) -> Iterator[JudgedFields]:
-    """What a comparison needs of every score of a pass that says something, in pages in the order of the plan.
+    """The fields of every score of a pass for a comparison, paged, in the order of the plan.
 
-    Scores kept from the passes `kept_from` are left out.
+    Scores kept from the passes in `kept_from` are left out.
     """
     query = (
         "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
@@ -429,9 +429,9 @@ def origins(ask: Ask, run: int, number: int) -> set[int]:
 
 
 def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
-    """What a comparison needs of every answer, in pages in the order of the plan.
+    """The fields of every answer for a comparison, paged, in the order of the plan.
 
-    What is running is pending unless it is in flight.
+    Running answers count as pending unless they are `in_flight`.
     """
     status = "status" if in_flight else "CASE status WHEN 'running' THEN 'pending' ELSE status END"
     query = (
@@ -469,7 +469,7 @@ class GridRow(NamedTuple):
 
 
 class GridCell(NamedTuple):
-    """What a column made of a turn of an item, in all repeats."""
+    """The results of a column for a turn of an item, in all repeats."""
 
     answers: int
     passed: int
@@ -537,7 +537,7 @@ def grid_rows(
 
 
 def grid_lines(ask: Ask, rows: Sequence[GridRow], in_flight: bool = True) -> list[GridLine]:
-    """What is in some rows; of deleted answers nothing. Without `in_flight` what was asked of a target is pending."""
+    """The cells of some rows; deleted answers have none. Without `in_flight`, running answers are pending."""
     status = "status" if in_flight else "replace(status, 'running', 'pending')"
     query = (
         "SELECT item, turn, min(name), min(category), prompt, target, count(*), sum(status = 'pass'), "

@@ -40,7 +40,7 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition: what it looks at, the value it wants, and whether it is turned round."""
+    """One condition: its key, its value, and whether it is negated."""
 
     key: str
     value: str
@@ -137,7 +137,7 @@ def by_beginnings(where: Filter) -> Filter | None:
 
 
 def _compiler(term: Term) -> _Compile:
-    """What makes a condition of a term; `failed` alone is a word, `failed:Name` has a value."""
+    """The compiler of a term; `failed` alone is a word, `failed:Name` has a value."""
     if term.key in ("text", "beginning"):
         return _text if term.key == "text" else _beginning
     return FILTER_KEYS[term.key].compile if term.value else FILTER_WORDS[term.key].compile
@@ -147,7 +147,7 @@ _SETTLED = "replace(answers.status, 'running', 'pending')"
 
 
 def ordered(sort: str | None, descending: bool) -> tuple[str, str, list[Any]]:
-    """What to join, the order, and the values of the join, for a column or `evaluator:KEY`; nulls come last."""
+    """The join, the order, and the values of the join, for a column or `evaluator:KEY`; nulls come last."""
     way = "DESC" if descending else "ASC"
     if sort is None:
         return "", f"answers.pos {way}", []
@@ -243,7 +243,7 @@ def _asked(column: Literal["target", "prompt"]) -> _Compile:
 
 
 def _cluster(value: str, run: int | None) -> Condition:
-    """In a cluster of the failure map; which answers that are is found out where the run is read."""
+    """In a cluster of the failure map; the answers are found when the run is read."""
     if not _CLUSTER.fullmatch(value):
         raise FilterError(f"'cluster:{value}' is not the key of a cluster; `tui-evals show RUN --map` lists the keys")
     return "answers.id IN (SELECT value FROM json_each(?))", ["[]"]
@@ -372,12 +372,12 @@ def _cause(value: str, run: int | None) -> Condition:
 
 
 VERDICT_WORDS: Mapping[str, Literal["pass", "fail"]] = {"good": "pass", "bad": "fail"}
-"""What people say of an answer, and how it is kept."""
+"""The words for labels, with the verdicts that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterKey:
-    """What comes before a colon: an example with a value, what it finds, and its condition."""
+    """A key before a colon: an example with a value, its description, and its condition."""
 
     example: str
     about: str

@@ -1,4 +1,4 @@
-"""What is written rarely: planning, states and names of runs, labels, drafts, the cache. Each runs in a transaction."""
+"""Rare writes: planning, states and names of runs, labels, drafts, the cache. Each runs in a transaction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STATED = {
     "about": frozenset(("name", "tags", "note")),
     "outcome": frozenset(("status", "started", "finished", "verdict", "gates", "message", "code")),
 }
-"""In which part of its chain a run has what may change."""
+"""The parts of a run's chain, with the columns that may change."""
 
 
 def begin(connection: sqlite3.Connection, new: NewRun, config: str) -> int:
@@ -88,7 +88,7 @@ def add_planned(connection: sqlite3.Connection, run: int, start: int, answers: S
 
 
 def complete(connection: sqlite3.Connection, run: int, total: int) -> RunRow:
-    """The run, now that all its answers are planned; it was created when it was whole, in whatever order they began."""
+    """Complete a run whose answers are all planned, and return it; its creation time is now."""
     connection.execute("UPDATE runs SET total = ?, created = ? WHERE id = ?", [total, time.time(), run])
     ledger.recount(connection, run)
     return run_row(connection.execute(f"{_RUN} WHERE id = ?", [run]).fetchone())
@@ -215,7 +215,7 @@ def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but
         "JOIN runs r ON r.id = t.run JOIN scores s ON s.answer = t.answer AND s.pass = r.scoring_pass WHERE t.run = ?",
         [number, run],
     )
-    # What one of them was judged by on its own holds in the new pass too.
+    # An answer's own expectation also applies in the new pass.
     connection.execute(
         "INSERT INTO earlier(run, answer, time, scores, judging) "
         "SELECT e.run, e.answer, e.time, e.scores, json_set(e.judging, '$.pass', ?) FROM earlier e "
@@ -226,7 +226,7 @@ def _take_over_scores(connection: sqlite3.Connection, run: int, number: int, but
 
 
 def count_pass(connection: sqlite3.Connection, run: int) -> None:
-    """Have the pass that is whole now count instead of the one before, for all answers at once."""
+    """Make the complete staged pass the current one, for all answers at once."""
     found = connection.execute("SELECT staged_pass, total FROM runs WHERE id = ? AND staged_pass", [run]).fetchone()
     number, total = found or (0, 0)
     parts = [*chains.PARTS_OF_VERDICTS, *(f"{kind}/{number}" for kind in chains.PARTS_OF_PASS)] if number else []
@@ -260,10 +260,10 @@ def drop_pass(connection: sqlite3.Connection, run: int) -> None:
 
 
 def reopen_errors(connection: sqlite3.Connection, run: int) -> int:
-    """Have what ended as an error be asked, or judged, again; what it was is kept. Says how many answers that are.
+    """Make errors of a run pending again, keeping their records; returns how many.
 
-    Of an answer that an evaluator could not judge all other scores stay. What judged answers together counts no longer
-    where it is an error, or where one of those answers is asked again.
+    If an evaluator could not judge an answer, its other scores stay. Scores of answers judged together are dropped if
+    they are errors, or if one of the answers is asked again.
     """
     now = time.time()
     unjudged = (

@@ -36,7 +36,7 @@ _KEYS = "('store', 'writer', 'seq')"
 
 
 def read_base(path: Path) -> Base | None:
-    """What the file says without its log; None where it cannot be read as a store."""
+    """The identity and state of a store file without its log; None if it is unreadable."""
     try:
         with contextlib.closing(connect_alone(path, limited=True)) as connection:
             rows = dict(connection.execute(f"SELECT k, v FROM meta WHERE k IN {_KEYS}").fetchall())
@@ -104,7 +104,7 @@ _ROWS = "SELECT k, v FROM meta WHERE k IN ('schema', 'seq', 'store', 'writer')"
 
 
 class StoreProof:
-    """What one writing connection knows about its file. Every method that looks is for the holder of the lock."""
+    """The knowledge of one writing connection about its file. Methods that read the file need the lock."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, lock: StoreLock) -> None:
         self.trouble: StoreTrouble | None = None
@@ -180,11 +180,11 @@ class StoreProof:
         return int(self._rows()["seq"])
 
     def noted(self, seq: int) -> None:
-        """Remember what a commit has left."""
+        """Remember the state after a commit."""
         self._seq, self._is_marked = seq, True
 
     def empty_log(self) -> bool:
-        """Move the log into the file, and note what the file says then; False where some of it stays in the log."""
+        """Empty the log into the file, and note its new state; False if part of the log remains."""
         if self._base is not None:
             self._lock.write_note(self._base, is_moving=True)
         is_empty = empty_log(self._connection)
@@ -204,10 +204,10 @@ class StoreProof:
         self._connection.close()
 
     def _part(self) -> None:
-        """Leave a file that was overwritten to others, without the log that was written for what it held before.
+        """Leave an overwritten file to others, without the log that was written for its earlier content.
 
-        It becomes a new file, because SQLite plays the log into the old one as soon as its last connection is closed,
-        and shares what it knows of that file between all connections of a process.
+        It becomes a new file, because SQLite would replay the log into the old one when its last connection closes, and
+        shares its state between all connections of a process.
         """
         if self._settled():
             with (
@@ -216,7 +216,7 @@ class StoreProof:
             ):
                 copy_base(self._path)
                 return
-        # What cannot be read, or not be copied, keeps its log: nothing is played in while the file has another name.
+        # A file that cannot be read or copied keeps its log: nothing is replayed while it has another name.
         aside = self._path.with_name(f"{self._path.name}.parting-{os.getpid()}")
         with contextlib.suppress(OSError):
             os.rename(self._path, aside)
@@ -236,7 +236,7 @@ class StoreProof:
         return read_base(self._path) is not None
 
     def _known(self, note: Note | None) -> list[Base]:
-        """What the file said before: to this process, and to the one that noted it last."""
+        """The earlier states of the file: known to this process, and noted last by another."""
         noted = None if note is None else note.base
         known = (self._base, noted)
         if not self._is_noted:  # unchanged since it was opened, unless it had a log to match

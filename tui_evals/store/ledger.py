@@ -1,7 +1,7 @@
-"""The counts behind every figure of a run: one query counts rows, and a table keeps what it says of each column.
+"""The counts behind every figure of a run: one query counts rows, and a table caches the counts of each column.
 
-`count` is the only place that turns answers and calls into numbers. The ledger is its cache: the transaction that
-changes answers or calls adds the difference, so a reader never sees one without the other.
+Only `count` turns answers and calls into numbers. Each transaction that changes answers or calls adds its difference to
+the ledger, so a reader never sees one without the other.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ _OF_CALLS: Mapping[str, str] = {
 }
 _COUNTS = tuple(dict.fromkeys((*_OF_ANSWERS, *_OF_CALLS)))
 _SUMS = ("items", "squares", "crossed", "sizes")
-"""What `Sample` adds up over items, besides the counts of answers and passes."""
+"""The sums over items in `Sample`, besides the counts of answers and passes."""
 COLUMNS = (*_COUNTS, *_SUMS)
-"""What is kept of each group, in the order of the table."""
+"""The columns of each group, in the order of the table."""
 _REAL = ("cost", "judge_cost", "may_cost")
 _GROUP = "run, prompt, target, category"
 _SAMPLES = f"SELECT {_GROUP}, count(*), sum(passed * passed), sum(passed * judged), sum(judged * judged) FROM"
@@ -174,7 +174,9 @@ _NOTHING = dict.fromkeys(_COUNTS, 0)
 
 
 def together(parts: Iterable[tuple[Group, Totals]]) -> Totals:
-    """Groups as one. It has a rate if they are of one column; columns share their items and are never pooled."""
+    """The totals of several groups. They have a rate if all are of one column: columns share items, so pooling is
+    wrong.
+    """
     sums: dict[str, Any] = dict(_NOTHING)
     sample, columns = Sample(), set()
     for group, totals in parts:
@@ -191,7 +193,7 @@ def together(parts: Iterable[tuple[Group, Totals]]) -> Totals:
 
 @dataclass(slots=True)
 class Touched:
-    """What a transaction changes: answers by their ids, and whether it notes calls."""
+    """The changes of a transaction: the ids of answers, and whether it records calls."""
 
     answers: list[int] = field(default_factory=list)
     calls: bool = False
@@ -199,7 +201,7 @@ class Touched:
 
 @contextmanager
 def following(connection: sqlite3.Connection, touched: Touched) -> Iterator[None]:
-    """Add what a block changes of answers and calls to the ledger."""
+    """Add the changes of a block to answers and calls to the ledger."""
     if not touched.answers and not touched.calls:
         yield
         return
@@ -230,7 +232,7 @@ _LOOK_BY_ITEM = f"{_PER_ITEM} FROM answers WHERE {_CHOSEN} GROUP BY {_GROUP}, it
 
 
 class _Look(NamedTuple):
-    """What some answers count by group, and by item in runs in which items have several answers in a column."""
+    """The counts of some answers by group, and by item if items have several answers in a column."""
 
     counts: list[tuple[Any, ...]]
     items: dict[tuple[Any, ...], tuple[int, int]]
@@ -246,13 +248,13 @@ def _look(connection: sqlite3.Connection, ids: str) -> _Look:
 
 
 def _single_answers(row: Sequence[Any]) -> tuple[int, ...]:
-    """What answers add to the sums where each is the only one to its item."""
+    """The sums of answers that are the only ones to their items."""
     passed, failed = row[_PASSED], row[_FAILED]
     return passed + failed, passed, passed, passed + failed
 
 
 def _item_sums(judged: int, passed: int) -> tuple[int, ...]:
-    """What one item adds to the sums."""
+    """The sums of one item."""
     if not judged:
         return _NO_SUMS
     return 1, passed * passed, passed * judged, judged * judged
@@ -324,7 +326,7 @@ def recount_all(connection: sqlite3.Connection) -> None:
 
 
 def differences(ask: Ask, run: int) -> list[str]:
-    """Where the ledger says something else of a run than its rows; empty in a sound store."""
+    """Differences between the ledger of a run and its rows; empty in a sound store."""
     kept, counted = groups(ask, run), count(ask, run)
     found = []
     for group in kept.keys() | counted.keys():
@@ -347,16 +349,16 @@ class OtherVerdicts(NamedTuple):
     passed: int
     failed: int
     wrong_form: int
-    """1 where it lacks the form that was asked for, which fails it whatever the others say; else 0."""
+    """1 if it does not have the requested form, which fails it whatever others say; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What some answers of one target took."""
+    """The time and cost of some answers of one target."""
 
     totals: Totals
     latencies: tuple[float, ...]
-    """The milliseconds to each answer; those from the cache are left out."""
+    """The milliseconds of each answer, without cached ones."""
 
 
 def cached_answers(ask: Ask, run: int) -> frozenset[int]:
@@ -381,7 +383,7 @@ def keys_of(ask: Ask, run: int, number: int, evaluators: Collection[str]) -> fro
 
 
 def other_verdicts(ask: Ask, run: int, number: int, keys: Collection[str], form_key: str) -> Iterator[OtherVerdicts]:
-    """Of each answer that evaluators of some keys passed or failed: how the others judged it, paged."""
+    """How other evaluators judged each answer that those with `keys` passed or failed, paged."""
     ours = "s.key IN (SELECT value FROM json_each(?4))"
     verdict = "s.result IN ('pass', 'fail')"
     query = (
@@ -395,7 +397,7 @@ def other_verdicts(ask: Ask, run: int, number: int, keys: Collection[str], form_
 
 
 def spent(ask: Ask, run: int, ids: Collection[int] | None) -> dict[int, Spent]:
-    """What the answers of each target of a run took, by its number; only of these ids unless that is None."""
+    """The times and costs of each target's answers in a run, by its number; only of `ids` unless None."""
     chosen, values = ("1", []) if ids is None else ("id IN (SELECT value FROM json_each(?))", [json.dumps(list(ids))])
     parts: dict[int, list[tuple[Group, Totals]]] = {}
     counted = groups(ask, run) if ids is None else count(ask, run, chosen, values)

@@ -124,7 +124,7 @@ def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
         "JOIN runs r ON r.id = e.run LEFT JOIN bodies b ON b.id = e.body "
         "WHERE e.answer = ? AND ifnull(e.judging ->> '$.pass', 0) <= r.scoring_pass ORDER BY e.id"
     )
-    # One that a later pass took over is there once for each.
+    # A score that a later pass keeps is in each of these passes.
     attempts = {
         time: EarlierAttempt(
             time,
@@ -138,7 +138,7 @@ def _earlier(ask: Ask, answer: int) -> tuple[EarlierAttempt, ...]:
 
 
 def rejudged(ask: Ask, run: RunRow) -> dict[int, EarlierAttempt]:
-    """What answers of a run were, by their ids, that are judged by expectations which were edited since."""
+    """Earlier states of answers that are judged by edited expectations, by their ids."""
     query = (
         "SELECT answer, time, judging, max(id) FROM earlier WHERE run = ?1 AND judging IS NOT NULL "
         "AND judging ->> '$.pass' = ?2 GROUP BY answer"
@@ -151,7 +151,7 @@ def rejudged(ask: Ask, run: RunRow) -> dict[int, EarlierAttempt]:
 
 
 def whole_requests(ask: Ask, rows: Iterable[AnswerRow]) -> dict[int, Mapping[str, Any]]:
-    """What was sent for these answers; the chat of a turn is put together of what each turn before it added."""
+    """The whole requests of these answers; the chat of a turn is joined from the additions of each turn before."""
     whole: dict[int, Mapping[str, Any]] = {}
     query = (
         "SELECT answers.id, b.request FROM answers JOIN bodies b ON b.id = body "
@@ -182,7 +182,7 @@ def together(ask: Ask, run: int, number: int, items: Iterable[int]) -> dict[tupl
 
 
 def score_keys(ask: Ask, run: RunRow, condition: str = "TRUE", values: Sequence[Any] = ()) -> list[tuple[str, bool]]:
-    """The keys of the scores that count, by the first answer that has one; those of groups come after its own."""
+    """The keys of the current scores, by the first answer with one; those of groups come after answers."""
     query = (
         "WITH there AS MATERIALIZED (SELECT id, item, turn, pos FROM answers "
         f"WHERE run = ? AND status NOT IN ('pending', 'running') AND {condition}) "

@@ -69,7 +69,7 @@ _FAILING = "status NOT IN ('pass', 'pending', 'running', 'answered')"
 _BODIES = 250
 """How many answers are in memory at once with their texts, which may be long."""
 _CHARACTERS = 2**22
-"""From how many characters on no further answer is read with them."""
+"""The number of characters after which no further answer is read at once."""
 _SPILLED = "nothing could be stored any more; {} has what was left, and to resume the run stores it"
 _KILLED = "its process ended without a word: it was killed, or the machine went down"
 
@@ -155,7 +155,7 @@ class Reader:
         raise LookupError(f"run number {number} is no longer in the store")
 
     def find_run(self, word: str) -> RunRow:
-        """The run that a person means: `last`, an id, a name (its latest run), or the beginning of one id."""
+        """The run that a word names: `last`, an id, a name (its latest run), or the beginning of one id."""
         return self._run(lookup.find_run(self.query, word, self._path))
 
     def knows(self, run: RunRow) -> bool:
@@ -180,7 +180,7 @@ class Reader:
         return chains.unsigned_answers(self.query, run.id, run.key)
 
     def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
-        """The dataset by which the answers of a run are judged now, and since when; `asked` is its own if known."""
+        """The dataset that currently judges the answers of a run, and since when; `asked` is its own if known."""
         query = (
             "SELECT p.created, s.hash, s.document FROM passes p JOIN snapshots s ON s.hash = p.config ->> '$.dataset' "
             "WHERE p.run = ? AND p.pass = ?"
@@ -192,7 +192,7 @@ class Reader:
         return JudgedBy(asked, run.created, run.snapshot)
 
     def rejudged(self, run: RunRow) -> dict[int, EarlierAttempt]:
-        """What answers of a run were, by their ids, that are judged by expectations which were edited since."""
+        """Earlier states of answers that are judged by edited expectations, by their ids."""
         return lookup.rejudged(self.query, run) if run.rejudged else {}
 
     def dataset(self, run: RunRow) -> StoredDataset:
@@ -244,7 +244,7 @@ class Reader:
             if group.prompt >= 0:
                 parts.setdefault(key(group), []).append((group, totals))
         found = {group: self._settled(run, ledger.together(own)) for group, own in sorted(parts.items())}
-        # It is unknown to which of several groups a call belongs that was never heard of again.
+        # It is unknown to which group a lost call belongs.
         return found if len(found) > 1 else {group: self._with_lost_calls(run, found[group]) for group in found}
 
     def totals_in(self, run: int, columns: Collection[tuple[int, int]]) -> Totals:
@@ -255,24 +255,24 @@ class Reader:
         return self._settled(run, ledger.together(own))
 
     def ledger_differences(self, run: int) -> list[str]:
-        """Where the kept counts of a run differ from its rows; empty in a sound store."""
+        """Differences between the cached counts of a run and its rows; empty in a sound store."""
         return ledger.differences(self.query, run)
 
     def _groups(self, run: int) -> dict[ledger.Group, Totals]:
         return ledger.groups(self.query, run)
 
     def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
-        """What became of every answer of a run: item, repeat, prompt, target, turn and status, and nothing else."""
+        """The status of every answer of a run: item, repeat, prompt, target, turn and status."""
         return figures.statuses(self.query, run)
 
     def planned(self, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
-        """What became of every answer of a run in the order of the plan: position, item, its name and status."""
+        """The status of every answer of a run, in the order of the plan: position, item, its name and status."""
         left: Mapping[str, AnswerStatus] = {} if self._in_flight(run) else {"running": "pending"}
         for pos, item, name, status in figures.planned(self.query, run):
             yield pos, item, name, left.get(status, status)
 
     def spent(self, run: int) -> float:
-        """What all calls of a run cost, judges and failed attempts included."""
+        """The cost of all calls of a run, including judges and failed attempts."""
         return figures.spent(self.query, run)
 
     def has_answered(self, run: int, target: int) -> bool:
@@ -299,16 +299,16 @@ class Reader:
         return figures.may_cost(self.query, run)
 
     def reserved(self, run: int) -> float:
-        """What is set aside for calls that are out, or were when the process of the run vanished."""
+        """The money reserved for calls in flight, or for those that were when the process of the run vanished."""
         return float(next((cost for (cost,) in self.query("SELECT reserved FROM runs WHERE id = ?", [run])), 0.0))
 
     def reply(self, run: int, number: int, key: str) -> AnswerRecord | None:
-        """What a judge said in a scoring pass that is not whole."""
+        """A judge's reply in an unfinished scoring pass."""
         query = "SELECT text, reply FROM replies WHERE run = ? AND pass = ? AND key = ?"
         return next((answer_record("", *body) for body in self.query(query, [run, number, key])), None)
 
     def spent_by(self, run: int, ids: Collection[int] | None = None) -> dict[int, ledger.Spent]:
-        """What the answers of each target of a run took, by its number; only of these ids unless that is None."""
+        """The times and costs of each target's answers in a run, by its number; only of `ids` unless None."""
         return ledger.spent(self.query, run, ids)
 
     def cached_answers(self, run: int) -> frozenset[int]:
@@ -320,7 +320,7 @@ class Reader:
         return ledger.keys_of(self.query, run.id, run.scoring_pass, evaluators)
 
     def other_verdicts(self, run: RunRow, keys: Collection[str], form_key: str) -> Iterator[ledger.OtherVerdicts]:
-        """Of each answer that evaluators of some keys passed or failed: how the others judged it, paged."""
+        """How other evaluators judged each answer that those with `keys` passed or failed, paged."""
         return ledger.other_verdicts(self.query, run.id, run.scoring_pass, keys, form_key)
 
     def item_count(self, run: RunRow) -> int:
@@ -344,11 +344,11 @@ class Reader:
         return failures.judged_counts(self.query, run.id, run.scoring_pass)
 
     def judge_costs(self, run: RunRow) -> dict[int, float]:
-        """What judging cost, by the answers for which it cost something."""
+        """The costs of judging, by the answers where they are not 0."""
         return failures.judge_costs(self.query, run.id)
 
     def kept_failures(self, run: RunRow) -> dict[str, Any] | None:
-        """What was kept of the failures of a run; None if something changed since, or the store is foreign."""
+        """The kept failure groups of a run; None if something changed since, or the store is foreign."""
         return None if self.is_foreign else failures.kept_groups(self.query, run.id)
 
     def failures_state(self, run: RunRow) -> failures.State:
@@ -361,7 +361,7 @@ class Reader:
         return None if number is None else self.run(number)
 
     def only(self, where: Filter) -> Reader:
-        """A view that shows of every run only the answers a filter lets through."""
+        """A view that shows of every run only the answers that match a filter."""
         return _FilteredReader(self._path, where)
 
     def endings(self, run: int) -> dict[str, int]:
@@ -411,14 +411,14 @@ class Reader:
         return frozenset(self.query(query, [run]))
 
     def staged_pass(self, run: RunRow) -> tuple[Mapping[str, Any], frozenset[int]]:
-        """What the scoring pass under way judges by, and the answers it has judged."""
+        """The config of the staged scoring pass, and the answers it has judged."""
         for (config,) in self.query("SELECT config FROM passes WHERE run = ? AND pass = ?", [run.id, run.staged_pass]):
             judged = self.query("SELECT answer FROM staged WHERE run = ?", [run.id])
             return loads(config), frozenset(answer for (answer,) in judged)
         raise LookupError(f"run {run.key} is not being judged again")
 
     def workers(self, run: int) -> list[WorkerRow]:
-        """The workers of a run by name; none where one process executes it."""
+        """The workers of a run by name; empty if one process executes it."""
         return lookup.workers(self.query, self.run(run))
 
     # -- answers
@@ -431,7 +431,7 @@ class Reader:
     def ids(
         self, run: int, where: Filter | None = None, sort: str | None = None, descending: bool = False
     ) -> array[int]:
-        """The ids of a run's answers that a filter lets through, by a column or `evaluator:KEY`; nulls come last."""
+        """The ids of a run's answers that match a filter, sorted by a column or `evaluator:KEY`; nulls come last."""
         condition, values = self._condition(where, run) if where else ("TRUE", [])
         join, order, joined = ordered(sort, descending)
         query = f"SELECT answers.id FROM answers{join} WHERE answers.run = ? AND {condition} ORDER BY {order}"
@@ -500,7 +500,7 @@ class Reader:
 
         Matches the prompt and the target, unless each of the two runs has only one of them.
         """
-        # From the runs to their answers: in the order of answers all of the store would be looked through.
+        # From runs to answers: the other order would scan the whole store.
         query = (
             "SELECT a.id FROM runs r CROSS JOIN answers a ON a.run = r.id WHERE r.parent = ? AND r.total IS NOT NULL "
             "AND a.name = ? AND a.turn = ? AND a.repeat = ? ORDER BY +a.id DESC"
@@ -515,7 +515,7 @@ class Reader:
         return None
 
     def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
-        """Answers of all runs that a filter lets through, the latest first."""
+        """Answers of all runs that match a filter, the latest first."""
         condition, values = compiled(where, None)
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
@@ -523,15 +523,15 @@ class Reader:
     def grid_rows(
         self, run: int, where: Filter | None = None, order: grid.GridOrder = "plan", *, differing: bool = False
     ) -> list[grid.GridRow]:
-        """The rows of a run's grid: each turn of an item with an answer that a filter lets through.
+        """The rows of a run's grid: each turn of an item with an answer that matches a filter.
 
-        With `differing` only those whose columns judge apart.
+        With `differing`, only rows whose columns have different verdicts.
         """
         condition = () if where is None else self._condition(where, run)
         return grid.grid_rows(self.query, run, order, *condition, differing=differing)
 
     def grid_lines(self, run: int, rows: Iterable[grid.GridRow]) -> Iterator[grid.GridLine]:
-        """What is in the cells of some rows of a run's grid, read in pages."""
+        """The cells of some rows of a run's grid, read in pages."""
         waiting, in_flight = iter(rows), self._in_flight(run)
         while page := list(islice(waiting, _BODIES)):
             yield from grid.grid_lines(self.query, page, in_flight)
@@ -570,10 +570,10 @@ class Reader:
             records.clear()
 
     def replies(self, run: RunRow) -> Iterator[tuple[int, str | None, str | None, tuple[Any, ...]]]:
-        """What came of every answer of a run in the order of the plan, paged, and nothing else of it.
+        """The result of every answer of a run in the order of the plan, paged.
 
-        Its item, its text, why there is none, and of the first score that counts the evaluator, the score, the result,
-        the label and the reason.
+        Its item, its text, why that is missing, and of the first current score the evaluator, score, result, label and
+        reason.
         """
         query = (
             "SELECT a.id, a.item, b.text, b.answer, s.evaluator, s.score, s.result, s.label, s.reason FROM answers a "
@@ -592,7 +592,7 @@ class Reader:
                 yield item, text, message, tuple(score)
 
     def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
-        """Answers of a run with what figures need of the scores that count, read in pages."""
+        """Answers of a run with the fields of their current scores that figures need, read in pages."""
         query = (
             "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.label, s.weight FROM json_each(?) j "
             "JOIN scores s ON s.answer = j.value AND s.pass = ? ORDER BY j.key, s.key"
@@ -635,7 +635,7 @@ class Reader:
         return records
 
     def detail(self, answer: int, *, whole: bool = True) -> Detail:
-        """Everything known of one answer; of a long conversation its request may be left at what the turn added."""
+        """All data of one answer; unless `whole`, a long conversation's request has only the additions of the turn."""
         detail = lookup.detail(self.query, answer, whole)
         return replace(detail, row=self._settle([detail.row])[0])
 
@@ -709,7 +709,7 @@ class Reader:
         return figures.nearest(self.query, run.id, run.scoring_pass, count)
 
     def questions(self, snapshot: str) -> dict[tuple[int, int], str]:
-        """The beginning of what each turn of each item of a dataset asks, by the numbers of item and turn."""
+        """The beginning of the question in each turn of a dataset, by the numbers of item and turn."""
         return figures.questions(self.query, snapshot)
 
     def skipped(self, run: int) -> dict[str, int]:
@@ -725,7 +725,7 @@ class Reader:
         return figures.label_counts(self.query, run, self.run(run).scoring_pass)
 
     def rubrics(self, run: int) -> dict[str, frozenset[str]]:
-        """By which rubrics judges gave the verdicts of each evaluator, in the scoring that counts."""
+        """The rubrics of the judges' verdicts for each evaluator, in the current scoring pass."""
         return figures.rubrics(self.query, run, self.run(run).scoring_pass)
 
     def judged(self, run: int, number: int | None = None) -> Iterator[figures.Judged]:
@@ -733,7 +733,7 @@ class Reader:
         return map(figures.Judged._make, self.judged_fields(run, number))
 
     def judged_each(self, run: int, numbers: Sequence[int]) -> Iterator[figures.Judged]:
-        """The scores of several passes, paged; one that some of them keep from the same pass is there once at most."""
+        """The scores of several passes, paged; a score that several of them keep appears at most once."""
         known = set(numbers)
         for number in numbers:
             yield from map(figures.Judged._make, figures.judged(self.query, run, number, known))
@@ -776,7 +776,7 @@ class Reader:
         ]
 
     def cache_get(self, key: str) -> Cached | None:
-        """The cached answer of a key, without what was sent for it; None where there is none that may be used."""
+        """The cached answer of a key, without its request; None without a usable one."""
         if self.is_foreign:
             return None
         query = (
@@ -820,7 +820,7 @@ class Reader:
         return [Draft(*row) for row in self.query("SELECT file, digest, data, time FROM drafts ORDER BY time DESC", [])]
 
     def session(self, key: str) -> Any:
-        """What the workbench remembered under a key, or None."""
+        """The value that the workbench stored under a key, or None."""
         return next((loads(v) for (v,) in self.query("SELECT v FROM session WHERE k = ?", [key])), None)
 
     def close(self) -> None:
@@ -834,7 +834,7 @@ class Reader:
         self.close()
 
     def query(self, statement: str, values: Sequence[Any] = (), most: int | None = None) -> list[tuple[Any, ...]]:
-        """Rows, for the modules of the store; no other room writes SQL. The last may be left out, as in `records`."""
+        """Rows, for the modules of the store; no other package writes SQL. With `most`, as in `records`."""
         try:
             cursor = self._connection.execute(statement, values)
             if most is None:
@@ -899,7 +899,7 @@ class Reader:
         return replace(totals, pending=totals.pending + totals.running, running=0)
 
     def _with_lost_calls(self, run: int, totals: Totals) -> Totals:
-        """With what calls may have cost that were out when the process of the run vanished."""
+        """The totals with the possible cost of calls that were in flight when the process of the run vanished."""
         lost = self.reserved(run)
         return replace(totals, may_cost=totals.may_cost + lost) if lost and not self._in_flight(run) else totals
 
@@ -919,7 +919,7 @@ class _FilteredReader(Reader):
         self._where = where
 
     def all_rows(self, run: int) -> Iterator[AnswerRow]:
-        """The answers of a run that the filter lets through, in the order of the plan, paged."""
+        """The answers of a run that match the filter, in the order of the plan, paged."""
         ids = self.ids(run, self._where)
         for start in range(0, len(ids), _PAGE):
             yield from self.rows(ids[start : start + _PAGE])

@@ -1,4 +1,4 @@
-"""The rows that go into the store and come out of it: small, frozen, plain data."""
+"""The rows of the store: small, frozen, plain data."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ StopCode = Literal[
     "upgraded",
     "failed",
 ]
-"""Why a run is not finished.
-
-It was stopped, its process vanished, its money is spent; its configuration, or a model's name that was typed, kept
-everything from being answered; a target or judge refused every
-question, was away, asked for a longer pause than it may have, or was left out on purpose; what the run did could not be
-stored; its store was overwritten and does not know it; the installed
-tui-evals was upgraded; or something else failed."""
+"""Why a run is not finished: it was stopped; its process vanished; its money is spent; its configuration, or a typed
+model name, prevented every answer; a target or judge refused every question, was away, asked for too long a pause, or
+was left out on purpose; its results could not be stored; its store was overwritten; tui-evals was upgraded; or
+something else failed.
+"""
 LIVE_STATUSES: frozenset[RunStatus] = frozenset(("running", "paused", "stopping"))
-"""What a run can be while a process executes it."""
+"""The statuses of a run while a process executes it."""
 OVER_STATUSES: frozenset[RunStatus] = frozenset(("interrupted", "finished"))
 Control = Literal["", "pause", "stop"]
 AnswerStatus = Literal["pending", "running", "answered", "pass", "fail", "partial", "error", "unjudged", "scored"]
@@ -50,7 +48,7 @@ MESSAGES_BEFORE = "messages before"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """A run about to be planned; `config` is what it takes to resume it and holds no secret."""
+    """A run about to be planned; `config` has everything needed to resume it, and no secret."""
 
     name: str
     snapshot: str
@@ -67,7 +65,7 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAnswer:
-    """One turn of one cell: which item, turn, prompt, target and repeat, each by its position from 0."""
+    """One turn of one cell: item, turn, prompt, target and repeat, each by its position from 0."""
 
     cell: int
     item: int
@@ -82,11 +80,11 @@ class PlannedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """What came of asking: a text, or an error code and message instead of one."""
+    """The result of asking: a text, or an error code and message."""
 
     text: str | None
     request: Mapping[str, Any]
-    """What was sent: messages, tools, parameters; no secret."""
+    """The request: messages, tools, parameters; no secret."""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     diagnostics: Mapping[str, Any] | None = None
     input_tokens: int | None = None
@@ -107,10 +105,11 @@ class AnswerRecord:
     model: str | None = None
     finish_reason: str | None = None
     steps: tuple[Mapping[str, Any], ...] = ()
-    """Of an answer that took tools: each time the model was asked, in order, with what it said and what the tools gave
-    to its calls; `runs/tool_loop.py` writes them."""
+    """The steps of an answer that took tools: each question to the model, its text and the results of its calls;
+    written by `runs/tool_loop.py`.
+    """
     transcript: Transcript | None = None
-    """What the target said and did, where that is more than a text and calls; `transcript_of` makes one of the rest."""
+    """The whole transcript, if it has more than a text and calls; `transcript_of` builds others."""
     session: Any = None
     """The state that the target needs with the next question of the same conversation."""
     code: str | None = None
@@ -120,7 +119,7 @@ class AnswerRecord:
 
 
 def transcript_of(record: AnswerRecord) -> Transcript:
-    """What was said and done for an answer, however it was stored."""
+    """The transcript of an answer, in whatever form it is stored."""
     if record.transcript is not None:
         return record.transcript
     if record.steps:
@@ -153,7 +152,7 @@ class ScoreRecord:
     details: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
     measure: str = ""
-    """What the score is in, and which scores pass, as the evaluator says it: `at most ms`."""
+    """The unit of the score, and which scores pass, from the evaluator: `at most ms`."""
     origin: int = 0
     """The scoring pass whose judging this score is kept from; 0 where its own pass judged."""
 
@@ -164,7 +163,7 @@ CHANGES = "changes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
-    """One attempt at a target or a judge, whatever came of it."""
+    """One attempt at a target or a judge, with its outcome."""
 
     answer: int | None
     kind: Literal["target", "judge", "generator"]
@@ -179,11 +178,11 @@ class CallRecord:
     message: str | None = None
     from_cache: bool = False
     may_cost: float | None = None
-    """What it may have cost, if unknown: a call without an answer may have been billed."""
+    """An upper bound of an unknown cost: a call without an answer may have been billed."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     evaluator: str = ""
-    """The key of the evaluator that asked, where one did."""
+    """The key of the evaluator that asked, if any."""
     phase: str = ""
     """The phase of the battle or generation that made the call."""
 
@@ -194,9 +193,9 @@ class Settled:
 
     answer: int
     record: AnswerRecord | None
-    """None where it is committed already and only judged."""
+    """None if it is already committed and only judged."""
     scores: Sequence[ScoreRecord] | None
-    """None where nothing may judge it, as of an error."""
+    """None if it must not be judged, like an error."""
     status: AnswerStatus
     score: float | None
 
@@ -217,12 +216,12 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreWait:
-    """A pause in which nothing is asked, because answers could not be stored."""
+    """A pause without questions, because answers cannot be stored."""
 
     code: Literal["full", "locked", "unwritable"]
     path: str
     cause: str
-    """Who keeps it locked, or why it cannot be written."""
+    """The process that locks it, or why it is not writable."""
     until: float
     """When the run ends unless something can be stored by then."""
 
@@ -238,7 +237,7 @@ class CheckedGate:
     """The option as given, such as `--fail-under 80`."""
     verdict: GateVerdict
     sentence: str
-    """What the figure says, and why the gate is not met or not decided."""
+    """The figure in words, and why the gate is not met or not decided."""
     figure: Figure | None = None
     column: str = ""
     """The prompt and target it looks at; empty where the run has one, or where it looks at all."""
@@ -288,9 +287,9 @@ class RunRow:
     verdict: str = ""
     """Whether it met its gates and why not, in the sentence that decided the exit code; empty where none were set."""
     gates: tuple[CheckedGate, ...] = ()
-    """Its gates one by one; empty where none were set or the run is from before they were kept."""
+    """Its gates one by one; empty if none were set or the run is older than this column."""
     waiting: Wait | StoreWait | None = None
-    """What it waits for, while it does and continues."""
+    """The current wait of a run that continues."""
     staged_pass: int = 0
     """The scoring pass that has begun and does not count before it is whole; 0 where there is none."""
     staged_total: int = 0
@@ -334,11 +333,11 @@ class AnswerRow:
     code: str | None
     preview: str
     ending: str = ""
-    """Why the target ended the answer, where that is unusual: a word of ENDINGS, or what the provider called it."""
+    """Why the target ended the answer, if that is unusual: a word of ENDINGS, or the provider's word."""
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     incomplete: bool = False
-    """Whether an assertion of another tool was left out of its verdict; no column, but found among its scores."""
+    """Whether its verdict lacks an assertion of another tool; not a column, but found among its scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +345,7 @@ class WorkerRow:
     """A worker process of a run, as last reported to the driver."""
 
     name: str
-    """Its address, which no other worker of the run has."""
+    """Its address, which is unique in the run."""
     state: WorkerState
     cells: int
     """Conversations it holds now."""

@@ -57,11 +57,11 @@ class IncompleteRun:
     total: int
     """How many answers were planned."""
     can_resume: bool
-    """Whether what was lost is pending now."""
+    """Whether the lost part is pending now."""
 
 
 def plan_lost_again(store: sqlite3.Connection, plan_again: PlanAgain, remade: set[str]) -> list[IncompleteRun]:
-    """Make the lost answers of every run pending again; of runs whose dataset was `remade` they stay lost."""
+    """Make the lost answers of every run pending again, except for runs whose dataset was `remade`."""
     lost = (
         "SELECT id, key, name, total, config, prompts, targets, snapshot FROM runs "
         "WHERE total > (SELECT count(*) FROM answers WHERE run = runs.id) ORDER BY id"
@@ -136,7 +136,7 @@ def _close_gaps(store: sqlite3.Connection, run: int, count: int) -> None:
 
 
 def _interrupt(store: sqlite3.Connection, run: int, incomplete: IncompleteRun, config: str) -> None:
-    """Keep with the run that it is not whole, for every face to say."""
+    """Store with the run that it is incomplete, for every interface to show."""
     said = f"{incomplete.lost:,} of its {incomplete.total:,} answers were lost with a damaged store"
     values: dict[str, object] = {"status": "interrupted", "finished": None, "verdict": "", "code": "store"}
     if incomplete.can_resume:
@@ -208,14 +208,14 @@ _LOST_DATASETS = (
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """What became of the rows of a table."""
+    """The result of saving the rows of a table."""
 
     table: str
     saved: int
     known: int | None
-    """How many there were; None where nothing that can be read tells."""
+    """The former number of rows; None if nothing readable tells."""
     dropped: int
-    """How many more could be read, and belonged to what could not."""
+    """The number of readable rows that belonged to lost ones."""
     remade: int = 0
     """How many lost rows were rebuilt from what is left; for answers, how many are pending again."""
     from_backup: int = 0
@@ -240,7 +240,7 @@ class Repair:
         return next(one.saved for one in self.tables if one.table == table)
 
     def put_in_place(self) -> Path:
-        """Have the new store take the place of the damaged one; where that is kept, whole, with its log."""
+        """Replace the damaged store by the new one; returns where the damaged one is kept, with its log."""
         kept = _free_name(self.path)
         with contextlib.suppress(FileNotFoundError):  # it was deleted, and comes from a backup
             try:
@@ -249,7 +249,7 @@ class Repair:
                 raise
             except OSError:  # a file system without links
                 os.rename(self.path, kept)
-        # The log first: it would be played into whatever database is next to it.
+        # The log first: it would be replayed into any database next to it.
         with contextlib.suppress(FileNotFoundError):
             os.rename(f"{self.path}-wal", f"{kept}-wal")
         Path(f"{self.path}-shm").unlink(missing_ok=True)
@@ -263,9 +263,9 @@ class Repair:
 
 @contextlib.contextmanager
 def repairing(path: Path, plan_again: PlanAgain = lambda *_: ()) -> Iterator[Repair]:
-    """Save into a new store what can be read of one, which is not touched and which no other process may have open.
+    """Save the readable parts of a store into a new one, without changing it; no other process may have it open.
 
-    What cannot be read comes from the newest backup, as far as that has it; answers that are lost are planned again.
+    Unreadable parts come from the newest backup, if it has them; lost answers are planned again.
     """
     # Looked for before the store is held, because SQLite drops the locks of this process when it closes a file.
     is_there, restoring, backup = path.exists(), can_restore(path), newest_backup(path)
@@ -289,7 +289,7 @@ def repairing(path: Path, plan_again: PlanAgain = lambda *_: ()) -> Iterator[Rep
 
 
 def _demand_tables(path: Path) -> None:
-    """StoreError where there is nothing to save rows from: no store, or views under the names of our tables."""
+    """Raise StoreError if there is nothing to save rows from: no store, or views under the names of our tables."""
     with contextlib.closing(connect_damaged(path)) as connection:
         schema = readable_schema(connection)
     if views := [one for one in schema.harmful if one.endswith("under a name of ours")]:
@@ -298,7 +298,7 @@ def _demand_tables(path: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Keep every other process out of the database; refused while one has it open."""
+    """Lock every other process out of the database; refused while one has it open."""
     check_files(path)
     with open(path, "r+b") as file:
         try:
@@ -354,7 +354,7 @@ def _salvage(path: Path, folder: Path, plan_again: PlanAgain, backup: Backup | N
 
 
 def _readable_copy(path: Path, folder: Path) -> Path:
-    """A copy of what the disk gives of a store and its log."""
+    """A copy of the readable parts of a store and its log."""
     copy = folder / "damaged.db"
     for end in ("", "-wal"):
         with contextlib.suppress(FileNotFoundError):
@@ -405,7 +405,7 @@ def _saved(
 
 
 def _save_tables(damaged: sqlite3.Connection, store: sqlite3.Connection) -> tuple[dict[str, int | None], set[str]]:
-    """Copy what can be read of every table; how many rows each had, None where nothing tells, and which are whole."""
+    """Copy the readable rows of every table; returns their former numbers, None if unknown, and the complete tables."""
     query = "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
     known: dict[str, int | None] = {}
     whole = set()
@@ -439,7 +439,7 @@ def _save(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str, wi
             store.executemany(insert, page)
 
     def copy_ends(where: str, keys: Sequence[str]) -> None:
-        """The rows at both ends of a range, each up to what cannot be read."""
+        """Copy the rows at both ends of a range, each up to the first unreadable one."""
         for direction in ("ASC", "DESC"):
             order = ", ".join(f"{key} {direction}" for key in keys)
             _is_readable(partial(copy, f"{where} ORDER BY {order}"))
@@ -461,7 +461,7 @@ def _save(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str, wi
 
 
 def _is_readable(action: Callable[[], object]) -> bool:
-    """Do something up to what cannot be read; whether there was no such thing."""
+    """Do something up to the first unreadable row; returns whether there was none."""
     try:
         action()
     except sqlite3.DatabaseError as problem:
@@ -478,7 +478,7 @@ def _highest_key(damaged: sqlite3.Connection, store: sqlite3.Connection, table: 
 
 
 def _known(damaged: sqlite3.Connection, store: sqlite3.Connection, table: str) -> int | None:
-    """How many rows a table had, by its indexes or by what refers to it; None where nothing tells."""
+    """The former number of a table's rows, from its indexes or from references; None if nothing tells."""
     by_index = [f"SELECT count(*) FROM {table} INDEXED BY {index}" for index in indexes(damaged, table)]
     number = readable_number(damaged, by_index)
     if number is None and table == "answers":
@@ -515,7 +515,7 @@ _NOTE = "UPDATE runs SET note = iif(note = '', '', note || '; ') || ?"
 
 
 def _make_consistent(store: sqlite3.Connection) -> None:
-    """Let no row refer to one that is lost: what belonged to it goes, what can do without it stays."""
+    """Delete rows that belong to lost ones, and clear optional references to them."""
     for statement in _CONSISTENT:
         _is_readable(partial(store.execute, statement))  # a store of an earlier version lacks some of the tables
 
@@ -527,7 +527,7 @@ def _remake_passes(store: sqlite3.Connection) -> int:
 
 
 def _remake_datasets(store: sqlite3.Connection) -> set[str]:
-    """Make datasets that are lost of what was asked, which their runs note; returns the hashes of those."""
+    """Rebuild lost datasets from stored requests, with a note in their runs; returns their hashes."""
     datasets = store.execute(_LOST_DATASETS).fetchall()
     for digest, name in datasets:
         document = dumps({"items": _asked(store, digest)})
@@ -538,7 +538,7 @@ def _remake_datasets(store: sqlite3.Connection) -> set[str]:
 
 
 def _asked(store: sqlite3.Connection, digest: str) -> list[dict[str, str]]:
-    """The items of a lost dataset, as far as their names and what was sent tell."""
+    """The items of a lost dataset, from their names and requests."""
     rows = store.execute(
         "SELECT a.item, a.name, b.request FROM answers a JOIN runs r ON r.id = a.run AND r.snapshot = ? "
         "LEFT JOIN bodies b ON b.id = a.body WHERE a.turn = 0 GROUP BY a.item ORDER BY a.item",
@@ -555,7 +555,7 @@ def _asked(store: sqlite3.Connection, digest: str) -> list[dict[str, str]]:
 
 
 def _free_name(path: Path) -> Path:
-    """What the damaged file is called from now on."""
+    """The new name of the damaged file."""
     day = time.strftime("%Y-%m-%d")
     names = (Path(f"{path}.damaged-{day}{more}") for more in ("", *(f"-{number}" for number in range(2, 1_000))))
     return next(name for name in names if not os.path.lexists(name))

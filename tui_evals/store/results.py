@@ -22,12 +22,12 @@ _COST, _FROM_CACHE = 9, 12
 _CALL_WIDTH = 18
 """The columns of a call that are written, with its run."""
 _BATTLE = "sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5"
-"""What writes all rows of a kind in a batch, and returns what came of each."""
+"""Writes all rows of a kind in a batch, and returns their outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """The place of an answer in the cache: the key, what it is made of, and the target that answered."""
+    """The cache entry of an answer: its key, its recipe, and the target that answered."""
 
     key: str
     recipe: str
@@ -38,7 +38,7 @@ class CacheKey:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one pass made of an answer, ready to be written."""
+    """The scores of one pass for an answer, ready to be written."""
 
     answer: int
     scoring_pass: int
@@ -53,8 +53,9 @@ class Answered:
 
     answer: int
     values: tuple[Any, ...]
-    """status, tokens in and out, cost, latency, attempts, from_cache, scripted, code, preview, ending; of the tokens
-    those that were cached, and those that were thought with."""
+    """status, input and output tokens, cost, latency, attempts, from_cache, scripted, code, preview, ending; then the
+    cached and the reasoning tokens.
+    """
     body: tuple[str, str | None, str]
     cache: CacheKey | None
     now: float
@@ -133,7 +134,7 @@ def cached(
 
 
 def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]:
-    """Add the scores of a pass, and set what the answer as a whole came to; in a pass under way that is kept apart."""
+    """Add the scores of a pass, and set the status of the answer; in a staged pass that is stored separately."""
     _add_scores(connection, rows)
     staged = dict(
         connection.execute(
@@ -156,7 +157,7 @@ def scored(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[None]
 
 
 def touched(rows: Iterable[tuple[Kind, Any]]) -> Touched:
-    """What rows of their kinds may change of what the ledger counts."""
+    """The changes of some rows that the ledger counts."""
     found = Touched()
     for kind, row in rows:
         if kind is answered or kind is scored:
@@ -188,9 +189,9 @@ def called(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
 
 
 def called_in_battle(connection: sqlite3.Connection, rows: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> list[None]:
-    """Log attempts with their run and what they cost with their battle: the row of `called`, what a battle is known by.
+    """Log attempts with their run, and add their costs to their battle: the row of `called`, the battle's identity.
 
-    Both at once, so that a battle that is killed knows what it has cost.
+    Both in one transaction, so that a killed battle knows its cost.
     """
     called(connection, [tuple(call) for call, _ in rows])
     connection.executemany(
@@ -215,7 +216,7 @@ def changed(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, Seque
 
 
 def reserved(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -> list[None]:
-    """What calls of runs may cost that are out: the run, then the amount; the last of a run holds."""
+    """Store the reservations of runs for calls in flight: run and amount; the last one of a run counts."""
     latest = dict(rows)
     connection.executemany("UPDATE runs SET reserved = ? WHERE id = ?", [(cost, run) for run, cost in latest.items()])
     return [None] * len(rows)
@@ -224,7 +225,7 @@ def reserved(connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) 
 def replied(
     connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, tuple[str, str | None, str]]]
 ) -> list[None]:
-    """Keep replies of judges until what they are for is judged: the run, the pass, the key, the body."""
+    """Store replies of judges until the judging is done: the run, the pass, the key, the body."""
     connection.executemany(
         "INSERT OR REPLACE INTO replies VALUES (?,?,?,?,?)",
         [(run, number, key, text, rest) for run, number, key, (_, text, rest) in rows],
@@ -248,7 +249,7 @@ def fought(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> l
 
 
 def battled(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
-    """What going on with battles came to: what they are known by, the time, the cost, the summary."""
+    """Store the results of continued battles: their identity, the time, the cost, the summary."""
     connection.executemany(
         f"UPDATE battles SET time = ?6, cost = cost + ?7, summary = ?8 WHERE {_BATTLE}",
         rows,
@@ -268,7 +269,7 @@ def progressed(connection: sqlite3.Connection, rows: Sequence[Callable[[sqlite3.
 
 
 def heard(connection: sqlite3.Connection, rows: Sequence[tuple[int, Sequence[tuple[Any, ...]]]]) -> list[None]:
-    """What was heard of the workers of a run: the run, then a row for each of them; none of a run that is deleted."""
+    """Store reports of a run's workers: the run, then a row for each of them; none for a deleted run."""
     connection.executemany(
         "INSERT INTO workers SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1) "
         "ON CONFLICT DO UPDATE SET state = excluded.state, cells = excluded.cells, calls = excluded.calls, "
@@ -280,7 +281,7 @@ def heard(connection: sqlite3.Connection, rows: Sequence[tuple[int, Sequence[tup
 
 
 def workers_changed(connection: sqlite3.Connection) -> None:
-    """Tell watchers that something about workers is new."""
+    """Notify watchers of changes to workers."""
     connection.execute("UPDATE meta SET v = v + 1 WHERE k = 'workers'")
 
 

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 
 
 def _from_store(decode: Callable[P, T]) -> Callable[P, T]:
-    """Makes a StoreError of what a value raises that tui-evals never wrote there."""
+    """Turns exceptions for a value that tui-evals did not write into a StoreError."""
 
     @wraps(decode)
     def checked(*given: P.args, **named: P.kwargs) -> T:
@@ -50,7 +50,7 @@ def _from_store(decode: Callable[P, T]) -> Callable[P, T]:
 
 @_from_store
 def loads(text: str) -> Any:
-    """What a column of JSON holds; StoreError where something else was put into it."""
+    """The value of a JSON column; StoreError if something else was put into it."""
     return json.loads(text)
 
 
@@ -107,7 +107,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """One evaluator's record for the answers of one item and turn together."""
+    """One evaluator's record for all answers to one item and turn."""
 
     scoring_pass: int
     item: int
@@ -117,7 +117,7 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True)
 class ScoringPass:
-    """One time the answers of a run were scored, and with what."""
+    """One scoring of a run's answers, and its basis."""
 
     number: int
     created: float
@@ -206,7 +206,7 @@ class EvaluatorMean:
     errored: int
     skipped: int
     measure: str = ""
-    """What its scores are in."""
+    """The measure of its scores."""
     squares: float | None = None
     """The mean of the squared numbers, which tells how far they spread."""
     least: float | None = None
@@ -215,9 +215,9 @@ class EvaluatorMean:
     labels: Mapping[str, int] = field(default_factory=dict)
     """How often each label was given by a record that neither passes nor fails."""
     rated: Sample | None = None
-    """Its verdicts by item; None where columns, which share their items, would be pooled."""
+    """Its verdicts by item; None if columns, which share their items, would be pooled."""
     values: Sample | None = None
-    """Its numbers by item, for the same columns; None too where they are of several scales."""
+    """Its numbers by item, for the same columns; also None if there are several scales."""
 
     @property
     def pass_rate(self) -> Figure | None:
@@ -236,7 +236,7 @@ class EvaluatorMean:
 
 
 class AnswerDetail(NamedTuple):
-    """An answer with what was said and the scores that count; a run has many, so it is a plain tuple."""
+    """An answer with its texts and current scores; a plain tuple, because a run has many."""
 
     row: AnswerRow
     answer: AnswerRecord | None
@@ -244,11 +244,11 @@ class AnswerDetail(NamedTuple):
     together: tuple[ScoreRecord, ...]
     """The scores of all answers to its item and turn, which count into the status of none of them."""
     rejudged: EarlierAttempt | None = None
-    """What it was, where it is judged by an expectation that was edited since."""
+    """Its earlier state, if it is judged by an edited expectation."""
 
 
 class Mark(NamedTuple):
-    """What figures need of a score; hundreds of thousands are made at once, so it is a plain tuple."""
+    """The fields of a score that figures need; a plain tuple, because hundreds of thousands are created at once."""
 
     key: str
     score: float | None
@@ -266,7 +266,7 @@ class Rejudged:
     status: AnswerStatus
     score: float | None
     expected: Mapping[str, Any] | None = None
-    """By what it was judged then, `default_evaluators` and `item`; None where that was what its run is judged by."""
+    """The expectation then, `default_evaluators` and `item`; None if it was that of its run."""
 
     def item(self, asked: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
         """The item `asked` with the expectation that the answer to `turn` was judged by."""
@@ -281,7 +281,7 @@ class Rejudged:
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """What an answer was before it was asked or judged again in its run."""
+    """An earlier state of an answer that was asked or judged again in its run."""
 
     time: float
     """When it was asked or judged again."""
@@ -305,10 +305,10 @@ class Detail:
     calls: tuple[CallRecord, ...]
     labels: tuple[Label, ...]
     earlier: tuple[EarlierAttempt, ...] = ()
-    """What it was before, in order; the calls hold every attempt."""
+    """Its earlier states in order; the calls hold every attempt."""
 
 
-# What is stored is a tree; to look for circles in it takes a third of the time.
+# Stored values are trees; checking them for cycles takes a third of the time.
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -333,7 +333,7 @@ def rejudged_of(judging: str | None) -> Rejudged | None:
 
 
 def dumps(value: object) -> str:
-    """Compact JSON that SQLite takes, whatever halves of characters a model wrote."""
+    """Compact JSON that SQLite accepts, even with unpaired surrogates from a model."""
     if value == {}:
         return "{}"
     text = _encoded(value)
@@ -370,12 +370,12 @@ def storable(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """The text with what cannot be written as UTF-8 replaced by question marks."""
+    """The text with question marks for what cannot be written as UTF-8."""
     return text if storable(text) else text.encode("utf-8", "replace").decode()
 
 
 def preview(record: AnswerRecord) -> str:
-    """The beginning of the answer, of the calls it made, or of why there is none, as one short line."""
+    """The beginning of the answer, of its calls, or of its error, as one short line."""
     text = record.text if record.text is not None else record.message or ""
     if not text.strip() and record.tool_calls:
         text = " ".join(f"→ {call.get('name')}({call.get('arguments')})" for call in record.tool_calls)
@@ -402,11 +402,11 @@ def body_of(record: AnswerRecord) -> tuple[str, str | None, str]:
 
 
 _LONG = 2**18
-"""From how many characters on the messages of a transcript stay text until they are asked for."""
+"""From this many characters on, the messages of a transcript stay text until they are read."""
 
 
 def _long_rest(text: str) -> dict[str, Any]:
-    """What `loads` gives, but for a transcript whose messages stay text."""
+    """The result of `loads`, except that the messages of a transcript stay text."""
     values: dict[str, Any] = {}
 
     def value(name: str, begin: int) -> int:
@@ -499,7 +499,7 @@ def label_row(row: tuple[Any, ...]) -> Label:
 
 @_from_store
 def score_record(row: tuple[Any, ...]) -> ScoreRecord:
-    """A row of the columns SCORE_COLUMNS; those kept as JSON by earlier versions have no origin."""
+    """A record from the columns SCORE_COLUMNS; records that earlier versions stored as JSON have no origin."""
     key, evaluator, score, result, threshold, label, reason, details, weight, measure, *origin = row
     return ScoreRecord(
         key=key,

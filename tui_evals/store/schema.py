@@ -127,7 +127,7 @@ def _reasons(database: Tables) -> None:
 
 
 def _measures(database: Tables) -> None:
-    """What scores are in; of those kept until now the names of the limits tell."""
+    """Add the measures of scores; for older scores they are derived from the names of their limits."""
     for table in ("scores", "group_scores"):
         _execute_each(
             database,
@@ -141,7 +141,7 @@ def _measures(database: Tables) -> None:
 
 
 def _unjudged(database: Tables) -> None:
-    """Answers that were called passed though nothing could fail them, and what the gates of a run came to."""
+    """Correct answers that counted as passed though nothing could fail them, and add the results of gates."""
     current = (
         "SELECT 1 FROM scores s JOIN runs r ON r.id = answers.run "
         "WHERE s.answer = answers.id AND s.pass = r.scoring_pass"
@@ -183,7 +183,7 @@ def _waits(database: Tables) -> None:
 
 
 def _staging(database: Tables) -> None:
-    """What a scoring pass under way makes of answers, until it is whole and counts."""
+    """Add the results of a staged scoring pass, until it is complete."""
     _execute_each(
         database,
         """
@@ -196,7 +196,7 @@ def _staging(database: Tables) -> None:
 
 
 def _earlier(database: Tables) -> None:
-    """What answers were that were asked or judged again in the same run, because they had ended as errors."""
+    """Add earlier states of answers that were retried in the same run after an error."""
     _execute_each(
         database,
         """
@@ -209,7 +209,7 @@ def _earlier(database: Tables) -> None:
 
 
 def _reservations(database: Tables) -> None:
-    """What calls may cost before the price is known, and replies of judges to unfinished answers."""
+    """Add reservations for calls of unknown cost, and replies of judges to unfinished answers."""
     _execute_each(
         database,
         """
@@ -223,7 +223,7 @@ def _reservations(database: Tables) -> None:
 
 
 def _rejudged(database: Tables) -> None:
-    """Of single answers that were judged again: in which pass, from which verdict, and by what if that was edited."""
+    """Add, for single answers that were judged again, the pass, the earlier verdict, and an edited expectation."""
     _execute_each(
         database,
         """
@@ -247,7 +247,7 @@ def _token_details(database: Tables) -> None:
 
 
 def _battles(database: Tables) -> None:
-    """The battles that were begun; of those before only the verdicts are known."""
+    """Add battles; of earlier ones only the verdicts are known."""
     _execute_each(
         database,
         """
@@ -260,7 +260,7 @@ def _battles(database: Tables) -> None:
 
 
 def _counted(database: Tables) -> None:
-    """The totals of runs that are over, until something changes of what they were counted from."""
+    """Add the cached totals of runs that are over, until their rows change."""
     of_run = "BEGIN DELETE FROM counted WHERE run ="
     _execute_each(
         database,
@@ -299,12 +299,12 @@ def _ledger(database: Tables) -> None:
 
 
 def _gates(database: Tables) -> None:
-    """The gates of a run one by one; of those checked before only the sentence is known."""
+    """Add the gates of a run one by one; of earlier ones only the sentence is known."""
     _execute_each(database, "ALTER TABLE runs ADD COLUMN gates TEXT NOT NULL DEFAULT '';")
 
 
 def _origins(database: Tables) -> None:
-    """From which judging a score is kept that a later pass did not judge again."""
+    """Add the pass that a kept score comes from."""
     for table in ("scores", "group_scores"):
         _execute_each(database, f"ALTER TABLE {table} ADD COLUMN origin INTEGER NOT NULL DEFAULT 0;\n")
 
@@ -340,7 +340,7 @@ def _activities(database: Tables) -> None:
 
 
 def _views(database: Tables) -> None:
-    """The views for other tools, and what a call was for: an evaluator, or a phase of a battle or a generation."""
+    """Add the views for other tools, and the purpose of a call: an evaluator, or a phase of a battle or generation."""
     _execute_each(
         database,
         """
@@ -387,7 +387,7 @@ def make_tables(connection: sqlite3.Connection, steps: Sequence[Callable[[Tables
 
 
 def _upgraded(connection: sqlite3.Connection) -> Database:
-    """An older store with what steps may need; a new one is spared the import, which takes a second with pandas."""
+    """An older store with an interface for the steps; a new store avoids this import, which takes a second."""
     from sqlite_utils import Database
 
     return Database(connection, recursive_triggers=False, execute_plugins=False)
@@ -430,12 +430,12 @@ _sound: set[tuple[int, int, int]] = set()
 
 @dataclass(frozen=True, slots=True)
 class SchemaFindings:
-    """What a store has beyond the tables that its version makes."""
+    """The parts of a store's schema beyond our tables."""
 
     harmful: tuple[str, ...] = ()
     """Objects that could change what is stored, as in `the trigger wins on answers`."""
     others: tuple[str, ...] = ()
-    """What changes nothing, as in `the table notes`."""
+    """Harmless objects, as in `the table notes`."""
     replaced: frozenset[str] = frozenset()
     """Our tables that are something else, or lacking."""
 
@@ -447,7 +447,7 @@ class SchemaFindings:
 
 
 def schema_findings(connection: sqlite3.Connection) -> SchemaFindings:
-    """What the schema of a store has besides our tables."""
+    """The parts of a store's schema besides our tables."""
     every = _rows(connection)
     rows = [row for row in every if _is_text(row)]
     if rows == every and _digest(rows) == NEWEST:
@@ -520,7 +520,7 @@ def _digest(rows: Iterable[_Row]) -> str:
 
 @cache
 def _made_by(steps: tuple[Callable[[Tables], None], ...]) -> dict[str, _Row]:
-    """What some migrations make, by name."""
+    """The objects that some migrations create, by name."""
     with closing(open_database(":memory:")) as connection:
         for step in steps:
             step(connection)
@@ -551,7 +551,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[tuple[object, .
 
 
 def _index_trouble(connection: sqlite3.Connection, name: str, table: str) -> str:
-    """What makes an index more than a list of rows; empty for one that is no more."""
+    """What makes an index more than a list of rows; empty if it is only that."""
     indexes = connection.execute('SELECT name, "unique", partial FROM pragma_index_list(?)', [table]).fetchall()
     for index, is_unique, is_partial in indexes:
         if index == name:

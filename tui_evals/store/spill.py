@@ -80,7 +80,7 @@ class Spill:
         """How many of those another run that asks the same can take from the cache."""
         self.files: list[Path] = []
         self.written = threading.Event()
-        """Whether what was kept until then is in them."""
+        """Whether they have all rows that were kept until then."""
         self._store = store
         self._run = run
         self._locked: list[int] = []
@@ -122,15 +122,15 @@ class Spill:
 
 
 def spilled_files(store: Path, run: str) -> list[Path]:
-    """The files with what executions of a run could not store, the oldest first."""
+    """The files with unstored rows of a run, the oldest first."""
     found = _files(store, _prefix(run))
     return sorted(found, key=lambda file: file.stat().st_mtime)
 
 
 def orphaned_files(store: Path) -> list[Path]:
-    """All files with what executions into a store could not store, of whichever run.
+    """All files with unstored rows of any run in a store.
 
-    A clone may bring such a file too, so one counts only if it names a store that is the user's own.
+    A clone may contain such a file too, so one counts only if it names a store of the user.
     """
     heads = [(file, _readable_head(file)) for file in _files(store, _PREFIX)]
     return [file for file, head in heads if head.get("store") == str(store) and _is_of_own_store(head, store)]
@@ -174,9 +174,9 @@ def _lock(descriptor: int) -> bool:
 
 
 def store_spilled(connection: sqlite3.Connection, file: Path, run: RunRow) -> int:
-    """Store the rows of a file once, however often that is tried; returns how many answers they were.
+    """Store the rows of a file once, even if called again; returns how many answers they are.
 
-    Some may be in the store already: a file also has what was committed shortly before its store was overwritten.
+    Some may be in the store already: a file also has rows committed shortly before its store was overwritten.
     """
     head, rows = _rows_in(file)
     if (head.get("run"), head.get("created")) != (run.key, run.created):
@@ -212,7 +212,7 @@ def cache_orphaned(connection: sqlite3.Connection, file: Path) -> bool:
 
 
 def _head(lines: Iterator[Any]) -> Mapping[str, Any]:
-    """Of which run and store the lines are."""
+    """The run and store in the first line."""
     head: Mapping[str, Any] = next(lines, {})
     return head
 
@@ -246,7 +246,7 @@ def _new_battled(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
 
 
 def _of_stored_answers(connection: sqlite3.Connection, rows: Sequence[Scored]) -> list[Scored]:
-    """Without the verdicts on answers that are lost: they would count for the next answer to the same question."""
+    """The verdicts on answers that are not lost; others would count for the next answer to the same question."""
     query = (
         "SELECT id FROM answers WHERE id IN (SELECT value FROM json_each(?)) AND status NOT IN ('pending', 'running')"
     )

@@ -37,11 +37,11 @@ from tui_evals.store.schema import SchemaFindings, schema_findings
 
 _STEPS = 10_000  # of the database, between two looks at the clock
 _PATIENCE = 120.0  # seconds for each look into a foreign store, whose indexes may compute for ever
-_FAILURES = 1_000_000  # attempts at a table, for a damaged key may name a range without end
+_FAILURES = 1_000_000  # attempts at a table, because a damaged key may give an endless range
 _SHOWN = {"runs": "id", "answers": "id", "scores": "answer"}
 """The tables that say how much a store holds, and what their keys begin with."""
 _TYPES = {"INTEGER": "'integer'", "REAL": "'real', 'integer'", "TEXT": "'text'", "BLOB": "'blob'"}
-"""What SQLite may call the values of a column."""
+"""The types that SQLite may report for the values of a column."""
 _MEANT = {
     "answers": ("pos >= 0", f"status IN {get_args(AnswerStatus)}"),
     "runs": (f"status IN {get_args(RunStatus)}",),
@@ -50,10 +50,10 @@ _MEANT = {
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """What a look at every page of a store found."""
+    """The result of checking every page of a store."""
 
     problems: tuple[str, ...]
-    """What is wrong; empty for a sound store."""
+    """The errors; empty for a sound store."""
     whole: bool
     """Whether there was time for every page."""
     readable: Mapping[str, int]
@@ -61,15 +61,15 @@ class StoreCheck:
     counted: bool
     """Whether there was time to count all of those."""
     miscounted: tuple[str, ...] = ()
-    """Where the counts that are kept of a run differ from its rows; looked for in a thorough check only."""
+    """Differences between the cached counts of a run and its rows; only in a thorough check."""
     schema: SchemaFindings = field(default_factory=SchemaFindings)
-    """What it has besides the tables of tui-evals."""
+    """Its objects besides the tables of tui-evals."""
     own: bool = True
     """Whether it was begun on this machine by this user, or adopted by them."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether it has no errors."""
         return not (self.problems or self.miscounted or self.schema.harmful)
 
 
@@ -97,7 +97,7 @@ def check(path: Path, *, seconds: float | None = None, thorough: bool = False) -
 
 
 def readable_schema(connection: Connection) -> SchemaFindings:
-    """What a store has besides our tables; None if unreadable."""
+    """The objects of a store besides our tables; none if it is unreadable."""
     try:
         return schema_findings(connection)
     except sqlite3.DatabaseError:  # which the look at its pages says
@@ -121,7 +121,7 @@ def _miscounted(connection: sqlite3.Connection, path: Path) -> tuple[str, ...]:
 
 
 def connect_damaged(path: Path) -> Connection:
-    """A connection that reads what it can of a store of ours; StoreError says why there is none."""
+    """A connection that reads the readable parts of one of our stores; raises StoreError."""
     connection = connect(path, damaged=True)
     try:
         if not schema_version(connection, path):
@@ -182,7 +182,7 @@ def highest_keys(connection: sqlite3.Connection, table: str, key: str) -> list[s
 
 
 def indexes(connection: sqlite3.Connection, table: str) -> list[str]:
-    """The indexes of a table that are a second list of its rows; one of some of them is not."""
+    """The indexes of a table that list all its rows; partial ones do not."""
     try:
         listed = connection.execute(f"PRAGMA index_list({table})")
         return [str(name) for _, name, _, _, partial in listed if not partial]
@@ -193,7 +193,7 @@ def indexes(connection: sqlite3.Connection, table: str) -> list[str]:
 
 
 def _limit(connection: Connection, seconds: float | None) -> None:
-    """Interrupt what the connection does once the time is over."""
+    """Interrupt the connection once the time is over."""
     seconds = _PATIENCE if seconds is None and connection.is_limited else seconds
     deadline = None if seconds is None else time.monotonic() + seconds
     late = None if deadline is None else lambda: int(time.monotonic() > deadline)
@@ -201,9 +201,9 @@ def _limit(connection: Connection, seconds: float | None) -> None:
 
 
 def written_rows(connection: sqlite3.Connection, table: str) -> str:
-    """The condition that a row is one that was written: SQLite takes every byte of a page that it can follow for data.
+    """The condition for a row that was really written: SQLite reads all bytes of a page as data.
 
-    It is said by types, because SQLite takes for granted that a column which may not be empty is not.
+    It tests types, because SQLite assumes that a NOT NULL column is never null.
     """
     columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
     allowed = ((name, _TYPES[kind] if filled else f"{_TYPES[kind]}, 'null'") for _, name, kind, filled, *_ in columns)
@@ -317,7 +317,7 @@ def _backups(path: Path) -> Iterator[Backup]:
 
 
 def _places(path: Path) -> list[Path]:
-    """Where the copies of a store are, the newest first."""
+    """The paths of a store's backups, the newest first."""
     return [path.parent / "backups" / f"{path.name}.{number}" for number in range(1, _KEPT + 1)]
 
 

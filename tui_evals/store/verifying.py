@@ -41,7 +41,7 @@ class CachedFrom:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the answers of a run come from."""
+    """The sources of a run's answers."""
 
     asked: int = 0
     cached: tuple[CachedFrom, ...] = ()
@@ -53,16 +53,16 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What verifying a run against its chain found."""
+    """The result of verifying a run against its chain."""
 
     run: str
     records: tuple[tuple[Record, Link], ...] = ()
     broken: str = ""
     """Why the chain does not hold; then nothing it states counts."""
     changes: tuple[Change, ...] = ()
-    """What differs from what was stated last."""
+    """Differences to the last statements."""
     names: Mapping[int, str] = field(default_factory=dict)
-    """The answers at the positions that changes name, as a person knows them."""
+    """The names of answers at the positions in changes."""
     later: int = 0
     """Answers and verdicts that came after the last record: the process was killed before it could sign them."""
     later_calls: int = 0
@@ -81,13 +81,13 @@ class Verified:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The public keys that answer for what the parts are now, an empty one where a record is not signed."""
+        """The public keys that signed the current parts, an empty one for an unsigned record."""
         pairs = self.stated_by.values() or self.records[-1:]
         return tuple(dict.fromkeys(link.key for _, link in sorted(pairs, key=lambda pair: pair[0].number)))
 
     @property
     def unexpected(self) -> tuple[tuple[Record, Change], ...]:
-        """What had changed before a record though nothing was to, as that record says."""
+        """Unrecorded changes before a record, as that record reports them."""
         return tuple((record, _change(kept)) for record, _ in self.records for kept in record.unexpected)
 
     @property
@@ -155,7 +155,7 @@ def _changes(ask: Ask, run: int, found: Verified) -> Iterator[Change]:
 
 
 def _change_of(ask: Ask, run: int, key: str, part: str, record: Record) -> Change | None:
-    """How a part differs from what a record states of it."""
+    """How a part differs from the statement in a record."""
     said = chains.kept_statement(ask, key, part)
     if said is None or said.digest != record.states[part]:
         return Change(part, (DIGESTS,))
@@ -252,7 +252,7 @@ def _cached_from(ask: Ask, key: str, texts: Sequence[str | None]) -> CachedFrom:
 
 
 def find_key(path: Path, word: str) -> str:
-    """The key of the run that a person means, which may be deleted: `last`, a key, a name, or how one key begins."""
+    """The key of the run that a word names, even a deleted one: `last`, a key, a name, or the beginning of one key."""
     try:
         with closing(connect(path)) as connection:
             ask = chains.lossless_query(connection)

@@ -1,4 +1,4 @@
-"""Everything that can be written into the store, for any thread or event loop, with no secret in it."""
+"""Writes everything into the store, for any thread or event loop, without secrets."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ from .spill import Spill, cache_orphaned, claimed, forget_spilled, orphaned_file
 
 
 def snapshot_hash(document: Mapping[str, Any]) -> str:
-    """The hash of what a document says, whatever the order of its keys."""
+    """The hash of a document, independent of the order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 class Writer:
-    """The writer of a process. Methods that wait do so until the commit; `secrets` are taken out of texts.
+    """The writer of a process. Methods that wait do so until the commit; `secrets` are removed from texts.
 
-    What a `durable` one has committed survives a power cut too, not only the end of the process.
+    Commits of a `durable` writer also survive a power cut, not only the end of the process.
     """
 
     def __init__(self, path: Path, secrets: Iterable[str] = (), *, durable: bool = False) -> None:
@@ -112,7 +112,7 @@ class Writer:
         await self._thread.wait(run_steps, self._status_step(run, status, fields))
 
     def progress(self, step: Callable[[sqlite3.Connection], None]) -> None:
-        """Hand over progress without waiting for its commit; it is dropped where nothing can be stored."""
+        """Queue progress without waiting for its commit; it is dropped while the store is not writable."""
         self._thread.put(results.progressed, step)
 
     async def patient_step(self, step: Callable[[sqlite3.Connection], Any]) -> None:
@@ -132,7 +132,7 @@ class Writer:
         self._update(run, {"config": self._guarded(dumps(config))})
 
     def control(self, run: int, word: Control) -> None:
-        """Ask the process that executes a run to pause or stop; the empty word lets it continue."""
+        """Ask the process of a run to pause or stop; an empty word lets it continue."""
         self._update(run, {"control": word})
 
     async def patient_gates(self, run: int, gates: Sequence[CheckedGate], verdict: str) -> None:
@@ -146,7 +146,7 @@ class Writer:
         await self._thread.wait(run_steps, partial(housekeeping.update_run, run=run, values=values))
 
     def heartbeat(self, run: int) -> None:
-        """Say that the run is not stuck; does not wait."""
+        """Store that the run is alive; does not wait."""
         now = time.time()
         self._thread.put(results.beaten, (now, run))
 
@@ -166,7 +166,7 @@ class Writer:
         return number
 
     def count_pass(self, run: int) -> None:
-        """Have the scoring that was begun count from now on, whole; scores of earlier passes stay."""
+        """Make the complete staged pass the current one; scores of earlier passes stay."""
         self._thread.call(partial(housekeeping.count_pass, run=run))
 
     async def patient_count_pass(self, run: int) -> None:
@@ -178,7 +178,7 @@ class Writer:
         self._thread.call(partial(housekeeping.drop_pass, run=run))
 
     def reopen_errors(self, run: int) -> int:
-        """Have what ended as an error be asked or judged again in the run; says how many answers that are."""
+        """Make errors of the run pending again; returns how many."""
         count: int = self._thread.call(partial(housekeeping.reopen_errors, run=run))
         return count
 
@@ -210,7 +210,7 @@ class Writer:
         return done
 
     def sign(self, run: int, kind: Kind, *, again: bool = False, about: Mapping[str, Any] | None = None) -> None:
-        """State and sign what a run came to; of one that was judged `again`, what that may have changed."""
+        """Sign the result of a run; after judging `again`, what that may have changed."""
         for _ in range(_ATTEMPTS):
             self.flush()
             try:
@@ -223,7 +223,7 @@ class Writer:
         raise StoreError(f"run number {run} changed each time it was about to be signed.")
 
     def delete_run(self, run: RunRow, why: Literal["deletion", "prune"] = "deletion") -> None:
-        """Delete a run that no process executes and nothing is measured against, and what belongs to it alone."""
+        """Delete a run that no process executes and that is no baseline, with everything that belongs only to it."""
         if (source := self._thread.call(partial(housekeeping.measures, run=run.id))) is not None:
             raise StoreError(
                 f"run {run.key} is the baseline of {source}. `tui-evals baseline set RUN` or "
@@ -239,7 +239,7 @@ class Writer:
     # -- results
 
     def running(self, answers: Iterable[int], at: float) -> None:
-        """Say that answers are being asked for since a time; does not wait."""
+        """Mark answers as running since a time; does not wait."""
         for answer in answers:
             self._thread.put(results.running, (answer, at))
 
@@ -264,7 +264,7 @@ class Writer:
     async def scored(
         self, answer: int, number: int, scores: Sequence[ScoreRecord], status: AnswerStatus, score: float | None
     ) -> None:
-        """Commit what a scoring pass made of an answer."""
+        """Commit the scores of a pass for an answer."""
         values = tuple(self._score(record) for record in scores)
         row = results.Scored(answer, number, values, status, score)
         # No call waits for this one, so scores share the commit of the next answers.
@@ -275,7 +275,7 @@ class Writer:
         await self._thread.wait_for_all([self._settled(number, one, None) for one in page])
 
     async def settled_one(self, number: int, one: Settled, cache: CacheKey | None) -> bool:
-        """Commit an answer with what a scoring pass made of it, as `answered` does."""
+        """Commit an answer with its scores of a pass, like `answered`."""
         first: bool = await self._thread.wait(*self._settled(number, one, cache))
         return first
 
@@ -328,12 +328,12 @@ class Writer:
             self._thread.put(results.heard, (run, values))
 
     async def cache_put(self, key: CacheKey, record: AnswerRecord) -> None:
-        """Keep an answer that belongs to no cell, such as a judge's, for the next time the same is asked."""
+        """Cache an answer outside of a cell, such as a judge's, for the next equal question."""
         row = self._answered(0, record, "answered", key)
         await self._thread.wait(results.cached, (row.cache, row.body, row.now))
 
     async def reply_put(self, run: int, number: int, key: str, record: AnswerRecord) -> None:
-        """Keep what a judge said in a scoring pass of a run, until the pass is whole."""
+        """Store a judge's reply in a scoring pass of a run, until the pass is complete."""
         body = self._answered(0, record, "answered", None).body
         await self._thread.wait(results.replied, (run, number, key, body))
 
@@ -457,11 +457,11 @@ class Writer:
         self.close()
 
     async def commit(self, kind: results.Kind, row: Sequence[object]) -> None:
-        """A row of a kind, for the modules of the store; waits where nothing can be stored for a while."""
+        """Commit one row, for the modules of the store; waits while the store is not writable."""
         await self._thread.wait(kind, row)
 
     def write(self, statement: str, *values: object) -> None:
-        """One statement and its commit, for the modules of the store; texts are cleaned by who calls."""
+        """Commit one statement, for the modules of the store; the caller cleans texts."""
         self._thread.call(partial(_execute, statement=statement, values=values))
 
     def _update(self, run: int, values: Mapping[str, Any]) -> None:
@@ -536,11 +536,11 @@ class Writer:
         return known
 
     def clean(self, text: str) -> str:
-        """Without the secrets that are known."""
+        """The text without known secrets."""
         return without(text, self._spellings)
 
     def _guarded(self, text: str) -> str:
-        """Without those, and without what has the shape of one."""
+        """The text without known secrets, and without anything in the form of one."""
         return redacted(text, self._secrets)
 
 
@@ -550,7 +550,7 @@ _PUT_DRAFT = "INSERT OR REPLACE INTO drafts VALUES (?,?,?,?)"
 
 
 def _drop_draft(connection: sqlite3.Connection, *, file: str) -> None:
-    connection.execute(_PUT_DRAFT, [file, "", "", 0.0])  # for a statement holds what was bound to it last
+    connection.execute(_PUT_DRAFT, [file, "", "", 0.0])  # because a statement keeps its last bound values
     connection.execute("DELETE FROM drafts WHERE file = ?", [file])
 
 

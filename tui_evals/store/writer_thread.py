@@ -63,7 +63,7 @@ _BATCH_ORDER: tuple[results.Kind, ...] = (
 
 @dataclass(slots=True)
 class _Together:
-    """What waits for many rows at once: done when all are committed, or with the first reason why one is not."""
+    """Waits for many rows at once: done when all are committed, or with the first error."""
 
     future: asyncio.Future[Any]
     left: int
@@ -85,10 +85,10 @@ class _Entry:
 
 
 class WriterThread:
-    """Takes rows from any thread or event loop and answers when they are committed.
+    """Takes rows from any thread or event loop and replies when they are committed.
 
-    What was paid for and cannot be written is kept, and tried again with whatever is handed over next. A thread that
-    was told to be patient tries again by itself, and callers keep waiting for their commit.
+    Paid rows that cannot be written are kept, and retried with the next ones. A patient thread retries by itself, and
+    callers keep waiting for their commit.
     """
 
     def __init__(self, path: Path, durable: bool = False) -> None:
@@ -124,10 +124,10 @@ class WriterThread:
         return self._proof.is_moved or self._proof.trouble is not None
 
     def be_patient(self, tell: Tell) -> None:
-        """From now on try again what cannot be written, until it can be or goes into a file."""
+        """From now on, retry what cannot be written, until that works or it goes into a file."""
         with self._wake:
             self._tell, self._spill, self._is_told = tell, None, False
-            self._wake.notify()  # from now on the thread looks at the file while it has nothing to write
+            self._wake.notify()  # from now on, the thread checks the file while it is idle
 
     def spill(self, spill: Spill) -> None:
         """Write kept rows, and everything paid for from now on, into a file instead of the store."""
@@ -137,13 +137,13 @@ class WriterThread:
             self._wake.notify()
 
     def put(self, kind: results.Kind, row: Any) -> None:
-        """Hand over a row without waiting; it is committed no later than whatever is handed over after it."""
+        """Queue a row without waiting; it is committed no later than any row queued after it."""
         self._add(_Entry(kind, row))
 
     def call(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Do some housekeeping now, in the transaction of what was handed over before; returns its result.
+        """Do some housekeeping now, in the transaction of the rows queued before; returns its result.
 
-        It is never tried again: StoreError says at once that it cannot be done.
+        It is never retried: StoreError tells at once that it failed.
         """
         waiter: Future[Any] = Future()
         self._add(_Entry(run_steps, function, waiter))
@@ -186,7 +186,7 @@ class WriterThread:
         return rescue(self._connection, self._path, name)
 
     def leave(self) -> None:
-        """Close the connection to a store that was overwritten, to which nothing is written any more."""
+        """Close the connection to an overwritten store, which is not written any more."""
         if self._is_overwritten:
             self._proof.close()
 
@@ -204,7 +204,7 @@ class WriterThread:
             raise StoreError(str(self._trouble))
 
     def _room(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any] | None:
-        """Nothing while the queue takes more, else what to wait for before asking again."""
+        """None while the queue takes more rows, else a future to wait for before asking again."""
         if len(self._queue) < _QUEUE:
             return None
         with self._wake:
@@ -221,7 +221,7 @@ class WriterThread:
                 )
             is_urgent = isinstance(entry.waiter, Future)
             is_awaited = entry.waiter is not None and hurried
-            # Of a call the answer or a wait follows at once; else it is found when the thread looks at the file.
+            # A call is followed by its answer or a wait; without these the thread notices it when it checks the file.
             is_news = entry.kind is not results.called or self._tell is None
             tells = is_urgent or (is_awaited and not self._awaited) or (is_news and not self._is_told_of_rows)
             self._queue.append(entry)
@@ -241,9 +241,9 @@ class WriterThread:
                 return
 
     def _batch(self) -> tuple[list[_Entry], bool]:
-        """What gathered while the batch before was committed, after what could not be; and whether it is the last.
+        """The next batch: rows that could not be written, then those queued meanwhile; and whether it is the last.
 
-        A call holds its place until then.
+        A call keeps its place until then.
         """
         with self._wake:
             if self._kept and self._tell is not None and self._spill is None:
@@ -327,7 +327,7 @@ class WriterThread:
             self._tell(trouble)
 
     def _spilled(self, batch: list[_Entry], spill: Spill) -> list[_Entry]:
-        """Put what was paid for into a file; returns the housekeeping, which is tried as ever."""
+        """Write paid rows into a file; returns the housekeeping, which is still tried."""
         lasting = [entry for entry in batch if entry.kind in LASTING]
         in_log, self._in_log = self._in_log, []
         rows = [(entry.kind, entry.row) for entry in lasting]
@@ -376,7 +376,7 @@ class WriterThread:
         return outcomes
 
     def _write(self, kind: results.Kind, places: Sequence[int], batch: Sequence[_Entry], outcomes: list[Any]) -> None:
-        """Write the rows of a kind in a batch, which are at these places, and note what came of each."""
+        """Write the rows of one kind in a batch, at these places, and store their outcomes."""
         if places:
             done = kind(self._connection, [batch[place].row for place in places])
             for place, outcome in zip(places, done, strict=True):
@@ -405,7 +405,7 @@ class WriterThread:
             self._tell(trouble)
 
     def _settle(self, outcomes: list[tuple[_Entry, Any]]) -> None:
-        """Tell the waiting callers; one message per event loop and batch, because each wakes the loop."""
+        """Notify waiting callers, with one message per event loop and batch, because each wakes the loop."""
         loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
         for entry, outcome in outcomes:
             if isinstance(entry.waiter, Future):
