@@ -17,12 +17,13 @@ from .records import CHANGES, AnswerStatus
 _log = logging.getLogger(__name__)
 
 Kind = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
+"""Writes all rows of a kind in a batch, and returns their outcomes."""
 _COST, _FROM_CACHE = 9, 12
 """The places of both in the row of a call."""
 _CALL_WIDTH = 18
 """The columns of a call that are written, with its run."""
 _BATTLE = "sides = ?1 AND judge = ?2 AND question = ?3 AND pairs IS ?4 AND seed IS ?5"
-"""Writes all rows of a kind in a batch, and returns their outcomes."""
+"""The condition that identifies a battle."""
 
 
 @dataclass(frozen=True, slots=True)
