@@ -1,1 +1,1 @@
-"""The command line: one module per group of commands, imported when one of them is asked for."""
+"""The command line: one module per group of commands, imported on first use."""

@@ -47,7 +47,7 @@ def completion(cli: click.Command, shell: str, install: bool) -> None:
 
 
 def complete(command: click.Command) -> None:
-    """Let the parameters of a command that name something of the project be completed with what there is."""
+    """Complete parameters that name something in the project."""
     for param in command.params:
         if param.name in _NAMES:
             param._custom_shell_complete = _completing(_NAMES[param.name])

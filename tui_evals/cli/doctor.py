@@ -41,7 +41,7 @@ _WIDTHS: Mapping[Width, tuple[Verdict, str]] = {
     "unknown": ("ok", "not measured: the terminal does not report its cursor"),
 }
 _SLOW_ESCAPE = 100
-"""Milliseconds from which on one waits for what escape does."""
+"""Milliseconds above which the delay of escape is noticeable."""
 _TMUX_PATIENCE = 5.0
 _MALICIOUS = {"litellm": ("1.82.7", "1.82.8")}
 _PACKAGES = ("textual", "pydantic", "litellm", "jinja2", "sqlite-utils", "google-re2", "regex")
@@ -180,7 +180,7 @@ def _variables() -> tuple[Variables, frozenset[str], tuple[str, ...]]:
 
 
 def terminal_findings() -> Iterator[Finding]:
-    """What there is to say of the terminal one sits at."""
+    """Findings about the current terminal."""
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     yield "ok" if interactive else "note", "terminal", "yes" if interactive else "no: output goes to a file or pipe"
     term = os.environ.get("TERM", "")
@@ -229,7 +229,7 @@ def _colours() -> Finding:
 
 
 def _escape_delay() -> Finding:
-    """How long other programs wait for what follows escape; the workbench has a time of its own."""
+    """The finding about other programs' delay after escape; the workbench has its own."""
     given = os.environ.get("ESCDELAY", "")
     if not given:
         return "ok", "ESCDELAY", "not set"
@@ -239,7 +239,7 @@ def _escape_delay() -> Finding:
 
 
 def _around() -> Iterator[Finding]:
-    """What one is inside of, and how tmux is set up."""
+    """Findings about SSH, screen and tmux, and the setup of tmux."""
     inside = [
         name for name, variable in (("tmux", "TMUX"), ("screen", "STY"), ("SSH", "SSH_TTY")) if os.environ.get(variable)
     ]
@@ -262,7 +262,7 @@ def _around() -> Iterator[Finding]:
 
 
 def _tmux(*words: str) -> str:
-    """What tmux says; nothing where it is not there or fails."""
+    """The output of tmux; empty if it is missing or fails."""
     try:
         done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=_TMUX_PATIENCE, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""What commands take from their project: settings, evaluators, datasets and targets, and what you agree to."""
+"""The inputs of commands from their project: settings, evaluators, datasets, targets, and approvals."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def dataset_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def _is_checked(file: Path) -> bool:
-    """Whether a file of a folder is meant as input; of YAML files many are something else."""
+    """Whether a file in a folder is meant as input; many YAML files are something else."""
     if file.suffix == ".json" and is_foreign(read_head(file, 200, follow_out=True)):
         return False
     is_other = file.suffix in (".yaml", ".yml") and not file.name.lower().endswith(OWN_SUFFIXES)
@@ -80,7 +80,7 @@ def _is_checked(file: Path) -> bool:
 
 
 def found_or_started() -> Path:
-    """The dataset that discovery finds; where there is none, a person at a terminal is offered a starter."""
+    """The dataset that discovery finds; without one, offers a starter at a terminal."""
     dataset = find_dataset(Path())
     if dataset is not None:
         return dataset
@@ -167,7 +167,7 @@ def _typed_prompts() -> tuple[list[str], list[str]]:
 
 
 def targets_named(words: Sequence[str], settings: Settings, where: str = "") -> tuple[TargetConfig, ...]:
-    """The targets that are named, in a file where one is given, or the ways to name one."""
+    """The named targets, with the file that names them; without names, an error that lists the ways."""
     if not words:
         raise Stop(
             "no target is named. Name what answers with --target: a model such as openai/gpt-4o-mini, a section of "
@@ -192,7 +192,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def approve(missing: Sequence[Permission], root: Path) -> None:
-    """Ask once, and remember a yes; without a terminal the command ends with what to agree to and how."""
+    """Ask once, and store the approval; without a terminal the command ends with instructions."""
     if not missing:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

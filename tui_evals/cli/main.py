@@ -114,7 +114,7 @@ def _without_reader() -> Iterator[None]:
 
 
 class _Commands(click.Group):
-    """A group that imports a command's module when the command is asked for, so that help stays quick."""
+    """A group that imports a command's module on first use, so that help stays fast."""
 
     def make_context(self, *given: Any, **extra: Any) -> click.Context:
         with _without_reader():

@@ -95,7 +95,7 @@ def _show_sections(question: str, manual: Mapping[str, str]) -> None:
 
 
 def laid_out(page: str, width: int | None) -> list[tuple[str, bool]]:
-    """The lines of a page, wrapped to a width where one is given, and whether each is a heading."""
+    """The lines of a page, wrapped to a width if one is given, and whether each is a heading."""
     lines: list[tuple[str, bool]] = []
     for block in page.split("\n\n"):
         if lines:

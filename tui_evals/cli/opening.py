@@ -20,7 +20,7 @@ def is_dataset(word: str) -> bool:
 
 
 def dataset_of_word(word: Path) -> Path:
-    """The dataset that a person names, or the end of the command where several are called so."""
+    """The dataset that a word names; ends the command if there are several."""
     try:
         return dataset_named(word, project_root(Path.cwd()))
     except DatasetError as problem:
@@ -29,7 +29,7 @@ def dataset_of_word(word: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The workbench is to open on a project, and in it on a dataset or a run where one is named."""
+    """A request to open the workbench on a project, and optionally on a dataset or a run."""
 
     root: Path
     database: Path
@@ -47,7 +47,7 @@ class GlobalOptions:
 
 
 def need_terminal(instead: str) -> None:
-    """End the command where no workbench can be shown, with what to run instead."""
+    """End the command if no workbench can be shown, with an alternative."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Stop(f"the workbench needs a terminal; {instead}")
     if os.environ.get("TERM") == "dumb":

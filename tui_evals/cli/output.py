@@ -1,4 +1,4 @@
-"""The one way out to the terminal: nothing is printed but through here."""
+"""All output to the terminal goes through here."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ _own: IO[str] | None = None
 
 
 def keep_output_to_ourselves() -> None:
-    """Send to the error stream what code of users prints from now on, in this process and in those it starts.
+    """From now on, send the output of user code to the error stream, also from processes that it starts.
 
-    What is said through this module still goes to the standard output. Call it before such code runs.
+    This module still prints to the standard output. Call it before such code runs.
     """
     global _own
     if _own is not None:
@@ -100,7 +100,7 @@ _only_result = False
 
 
 def keep_output_for_result() -> None:
-    """Send what the command says to the error stream from now on; `say_result` prints its result as JSON."""
+    """From now on, send messages to the error stream; `say_result` prints the result as JSON."""
     global _only_result
     _only_result = True
 
@@ -128,12 +128,12 @@ def output_of_command() -> Iterator[None]:
 
 
 def own_output() -> IO[str]:
-    """Where what we say goes."""
+    """The stream for our output."""
     return _own or sys.stdout
 
 
 _page: list[str] | None = None
-"""What is printed while it may go to a pager."""
+"""The output that may go to a pager."""
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def paging(wanted: bool = True) -> Iterator[None]:
 
 
 def _echo(text: str | bytes, stream: IO[str], **how: Any) -> None:
-    """Print; once the reader has closed the pipe nothing is printed any more, and the command ends as it would."""
+    """Print; after the reader has closed the pipe, print nothing more and let the command end normally."""
     if _page is not None and isinstance(text, str) and stream is own_output():
         _page.append(text + "\n" * how.get("nl", True))
         return
@@ -194,7 +194,7 @@ def say(text: str = "", *, err: bool = False, **style: Any) -> None:
 
 
 def say_result(text: str | None, result: object, **style: Any) -> None:
-    """Print what a command did: the text, if it is not printed yet, or with --json the result instead."""
+    """Print the result of a command: the text, unless it is already printed, or with --json the result."""
     if _only_result:
         say_json(result)
     elif text is not None:
@@ -202,7 +202,7 @@ def say_result(text: str | None, result: object, **style: Any) -> None:
 
 
 def warn(text: str) -> None:
-    """Say something on the error stream."""
+    """Print a message on the error stream."""
     say(text, err=True)
 
 
@@ -253,27 +253,27 @@ def say_json_line(value: object) -> None:
 
 
 def say_end(run: str | None, status: str, message: str, exit_code: int, **more: object) -> None:
-    """Print the event that ends what a command says as events: how it ended, and its exit code.
+    """Print the last event of a command with events: how it ended, and its exit code.
 
-    `status` is that of the run, or how a command ended that came to none: refused, interrupted or failed.
+    `status` is that of the run, or of a command without one: refused, interrupted or failed.
     """
     event = {"event": "end", "run": run, "status": status, "message": message or None, "exit_code": exit_code}
     say_json_line({**event, **more})
 
 
 def say_data(data: str | Iterable[str]) -> None:
-    """Print data another program will read, whole or in pieces.
+    """Print data for another program, whole or in pieces.
 
-    It is the same to the byte, unless a person's terminal or a CI runner would read it. A runner is obeyed by nothing
-    that goes to a file; in a pipe, orders to it get a space, as the log may be behind it.
+    It is byte-exact, unless it goes to a terminal or a CI runner. A runner executes nothing that goes to a file. In a
+    pipe, commands to it get a space, because its log may be behind the pipe.
     """
     pieces: Iterable[str] = [data] if isinstance(data, str) else data
-    # What is made harmless is looked at as a whole, for a sequence or an order could lie across two pieces.
+    # Unsafe text is replaced as a whole, because a sequence or command could span two pieces.
     if own_output().isatty():
         pieces = [safe("".join(pieces))]
     elif log_is_read() and not _into_file():
         pieces = [without_log_commands(click.unstyle("".join(pieces)))]
-    # What goes to a file or a program is UTF-8, whatever the locale can show.
+    # Output to a file or program is UTF-8, whatever the locale.
     as_text = own_output().isatty() or _takes_all_signs()
     for piece in pieces:
         message = piece if as_text else piece.encode("utf-8", "surrogatepass")
@@ -294,7 +294,7 @@ def _into_file() -> bool:
 
 def _spelled_json(text: str) -> str:
     text = _UNSAFE_IN_JSON.sub(_spelled, text)
-    # A line of JSON begins with no order; what counts anywhere in a line is escaped, which leaves the data the same.
+    # A line of JSON never starts with a command; a command inside a line is escaped, which does not change the data.
     return _ORDER_IN_JSON.sub(_spelled, text) if log_is_read() else text
 
 
@@ -320,9 +320,9 @@ def is_output(file: Path) -> bool:
 def write_file(
     file: Path, pieces: Iterable[str | bytes], *, private: bool = False, new: bool = False, after: str = ""
 ) -> None:
-    """Write text or bytes piece by piece to a file in a folder that need not be there, or end the command.
+    """Write text or bytes piece by piece to a file, creating its folder; ends the command on failure.
 
-    A file that is there is replaced, unless it has to be `new`. `after` is what a sentence about a failure ends with.
+    An existing file is replaced, unless the file has to be `new`. `after` is appended to an error.
     """
     if is_output(file):
         say_data(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
@@ -348,9 +348,9 @@ def write_file(
 
 
 def confirmed(question: str, *, yes: bool = False, default: bool = False, instead: str = "give --yes") -> bool:
-    """Whether a person agrees; `yes` is the answer given beforehand.
+    """Whether the user agrees; `yes` is an answer given beforehand.
 
-    Without a terminal the command ends with the question and what to do `instead` of answering it.
+    Without a terminal the command ends with the question and what to do `instead`.
     """
     if yes:
         return True

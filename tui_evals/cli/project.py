@@ -35,7 +35,7 @@ def store_path(root: Path | None = None) -> Path:
 
 
 def reader() -> Reader:
-    """A reader of the project's store; that nothing can be written into it is said."""
+    """A reader of the project's store; prints a note if it is read-only."""
     path = store_path()
     if note := read_only_note(path):
         warn(f"note: {note}")
@@ -43,8 +43,8 @@ def reader() -> Reader:
 
 
 def writer(environment: Mapping[str, str]) -> Writer:
-    """A writer for the store of the project; what looks like a secret of the environment never passes it."""
-    # Not before something is written: who only reads need not wait for what checks settings and commits.
+    """A writer for the project's store, which removes secrets of the environment from texts."""
+    # Late: commands that only read do not need the modules for settings and commits.
     from tui_evals.store.writer import Writer
     from tui_evals.targets.base import ConfigurationError
     from tui_evals.targets.config import load_settings
@@ -57,7 +57,7 @@ def writer(environment: Mapping[str, str]) -> Writer:
 
 
 def run_named(reader: Reader, word: str) -> RunRow:
-    """The run a person means, or the end of the command."""
+    """The run that a word names; ends the command without one."""
     try:
         return reader.find_run(word)
     except LookupError as problem:
@@ -69,7 +69,7 @@ _SHORTEST = 4
 
 
 def run_to_delete(reader: Reader, word: str) -> RunRow:
-    """The run a person means by `last`, its id, its name, or enough of its id to be no accident; else a Stop."""
+    """The run that a word names: `last`, its id, its name, or a long enough beginning of its id; raises Stop."""
     run = run_named(reader, word)
     if len(word) >= _SHORTEST or word.lower() == run.key or word == run.name:
         return run

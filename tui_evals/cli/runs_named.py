@@ -29,7 +29,7 @@ def run_meant(reader: Reader, word: str) -> RunRow:
 
 
 def runs_meant(reader: Reader, words: Sequence[str]) -> list[RunRow]:
-    """The runs a person means by several words; among files, `last` is the last run that is in none of them."""
+    """The runs that several words name; next to files, `last` is the last run that is in none of them."""
     stored = {word: project.run_named(reader, word) for word in words if _is_known(reader, word)}
     in_files = {word: run_meant(reader, word) for word in words if word not in stored}
     ids = {run.id for run in in_files.values()}

@@ -66,7 +66,7 @@ _STYLES: dict[str, dict[str, Any]] = {"title": {"bold": True}, "dim": {"dim": Tr
 
 
 def battle(words: Sequence[str], *, env_name: str | None, trusting: bool, stored: str | None, **given: Any) -> int:
-    """Let a judge choose between the answers of the runs, or of the columns of a run, that a person means."""
+    """Run a battle between the named runs, or between columns of one run."""
     here, as_json = open_project(env_name, trusting), given["as_json"]
     with project.reader() as reader:
         request = _request(words, given, reader, here) if stored is None else _stored_request(stored, reader, here)
@@ -108,7 +108,7 @@ def _stored_request(key: str, reader: Reader, here: Project) -> BattleRequest:
 
 
 def _sides_meant(reader: Reader, words: Sequence[str], between: str | None) -> tuple[BattleSide, ...]:
-    """The runs that a person means, or the two columns of one."""
+    """The named runs, or the two named columns of one."""
     if between is not None:
         if len(words) > 1:
             raise Stop(f"--columns is a battle between two columns of one run, and {len(words)} were given; name one")
@@ -131,7 +131,7 @@ def _sides_meant(reader: Reader, words: Sequence[str], between: str | None) -> t
 def _execute(
     request: BattleRequest, plan: BattlePlan, reader: Reader, here: Project, stored: str | None, *, quiet: bool
 ) -> tuple[ExecutionEnd, float, bool]:
-    """Ask the judge: how that ended, what it cost, and whether Ctrl-C ended it."""
+    """Ask the judge; returns how that ended, its cost, and whether Ctrl-C ended it."""
     approve(battle_permissions(request, here), here.root)
     keep_output_to_ourselves()
     about = about_battle(plan.battle.asked)
@@ -154,7 +154,7 @@ def _execute(
 
 
 async def _run_interruptible(execution: BattleExecution, judge: str, *, quiet: bool) -> tuple[ExecutionEnd, bool]:
-    """Run with Ctrl-C: the first lets open calls finish, the second ends it now."""
+    """Run with Ctrl-C: the first lets open requests finish, the second stops now."""
     live = _Live(execution, judge)
     work = asyncio.create_task(execution.run(live.show_wait))
     presses = 0
@@ -194,7 +194,7 @@ class _Live:
         self._last_shown = None
 
     def show_wait(self, wait: StoreWait, is_over: bool) -> None:
-        """Print what the store makes it wait for, and that it continues."""
+        """Print what the battle waits for, and that it continues."""
         self.leave()
         with suppress(OSError):  # the output may go to the full disk
             warn(command_wait_sentence(wait, time.time(), is_over=is_over))
@@ -282,7 +282,7 @@ def _say_wrapped(text: str, **style: Any) -> None:
 
 
 def past_battles(number: int | None, as_json: bool) -> None:
-    """List the battles of the store, or print the result of one of them as far as its judge has decided."""
+    """List the battles of the store, or print the result of one as far as it is decided."""
     with project.reader() as reader:
         if number is None:
             _say_past(reader, battles(reader), as_json)

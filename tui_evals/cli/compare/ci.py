@@ -1,4 +1,4 @@
-"""`tui-evals ci init` and `ci report`: a workflow that works on a fresh runner, and what it tells a pull request."""
+"""`tui-evals ci init` and `ci report`: a workflow that works on a fresh runner, and its report to a pull request."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def init_github(
 
 
 def _what_runs(here: Project, name: str | None) -> tuple[Experiment | None, list[str], Document, str]:
-    """The experiment or the dataset that the workflow runs, as words of a command, with what it asks."""
+    """The experiment or the dataset that the workflow runs, as words of a command, with its questions."""
     try:
         file = experiment_named(Path(name), here.root) if name is not None else usual_experiment(here.root)
         if file is not None:
@@ -136,7 +136,7 @@ def _gates(
 
 
 def _export(here: Project, source: str, file: Path) -> tuple[list[str], str] | None:
-    """Write the baseline of the last finished run of a dataset; its power, and what was written."""
+    """Write the baseline of the last finished run of a dataset; returns its power, and what was written."""
     with project.reader() as reader:
         runs = [run for run in reader.runs() if dataset_key(run.source, here.root, here.root) == source]
         run = next((run for run in runs if why_no_baseline(reader, run) is None), None)
@@ -177,7 +177,7 @@ def _keys_of(config: TargetConfig, environment: Mapping[str, str]) -> Iterator[s
 
 
 def _installed_from() -> str | None:
-    """What pip installs to get this very program elsewhere; None where only this machine has it."""
+    """What pip has to install to get this version elsewhere; None if only this machine has it."""
     try:
         described = distribution("tui-evals").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -101,7 +101,7 @@ def trend_command(dataset: str | None, **options: Any) -> None:
 
 @click.group("baseline")
 def baseline_command() -> None:
-    """The run that later runs of a dataset are measured against; it never moves by itself."""
+    """Manage the run that later runs of a dataset are compared with; it never changes by itself."""
 
 
 @baseline_command.command("set")
@@ -149,7 +149,7 @@ def baseline_clear_command(name: str | None) -> None:
 
 @click.group("ci")
 def ci_command() -> None:
-    """Gates in a pipeline: write the workflow, and report what a run came to."""
+    """Gates in a pipeline: write the workflow, and report the result of a run."""
 
 
 @ci_command.command("init")

@@ -122,7 +122,7 @@ _PREVIEW = 80
 
 
 def compare(words: Sequence[str], *, between: str | None, only: Sequence[Kind], limit: int, as_json: bool) -> None:
-    """Compare the runs that a person means, the first with every later one, or two columns of one."""
+    """Compare the named runs, the first with every later one, or two columns of one."""
     with project.reader() as reader:
         if between is not None:
             run, pair = _columns_to_compare(reader, words, between)
@@ -180,7 +180,7 @@ def _opponent_of(reader: Reader, run: RunRow) -> tuple[RunRow, str]:
 
 
 def _columns_to_compare(reader: Reader, names: Sequence[str], between: str) -> tuple[RunRow, tuple[Region, Region]]:
-    """The run and its two regions that a person means."""
+    """The named run and its two named regions."""
     if len(names) > 1:
         raise Stop(f"--columns compares two columns of one run, and {len(names)} runs were given; name one")
     (run,) = runs_meant(reader, names or ("last",))
@@ -330,7 +330,7 @@ def _skipped(gap: DiffGap, diff: Diff) -> str:
 
 
 def _rows_near_changes(diff: Diff) -> Iterator[DiffRow | DiffGap]:
-    """The rows without those that are far from every change; all of them where nothing changed."""
+    """The rows without those far from every change; all of them if nothing changed."""
     blocks = [(same, list(block)) for same, block in groupby(diff.rows, key=lambda row: row.kind == "same")]
     for number, (same, block) in enumerate(blocks):
         head = _CONTEXT if number else 0
@@ -403,7 +403,7 @@ def diff(
 def _selected_rows(
     reader: Reader, run: RunRow, item: str | None, turn: int | None, only: str | None, limit: int
 ) -> tuple[list[AnswerRow], int]:
-    """The first answers in the order of the plan, and how many there are; all of one item, else what failed."""
+    """The first answers in the order of the plan, and their number; all of one item, else failed ones."""
     filter_text = only if only is not None else "" if item is not None else "failed"
     filter_text += "" if turn is None else f" turn:{turn}"
     ids = reader.ids(run.id, project.filter_or_stop(filter_text))
@@ -453,7 +453,7 @@ def _failed_by(detail: Detail, run: RunRow) -> list[str]:
 
 
 def _answer_as_json(reader: Reader, run: RunRow, items: Sequence[Unit], row: AnswerRow) -> dict[str, Any]:
-    """An answer with what was expected, and where they differ; `changes` is empty for text that is not JSON."""
+    """An answer with its expectation and their differences; `changes` is empty for text that is not JSON."""
     detail = reader.detail(row.id)
     unit = _judged_unit(detail, run, items[row.item], row.turn)
     answer = detail.answer

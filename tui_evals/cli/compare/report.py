@@ -142,7 +142,7 @@ def _report_overview(words: str, kind: str | None, output: Path | None, raw_csv:
 
 
 def _report_runs(reader: Reader, words: str, most: int | None = MAX_RUNS) -> list[RunRow]:
-    """The runs that a person means by names with commas between them."""
+    """The runs in a list of names with commas between them."""
     names = [word.strip() for word in words.split(",") if word.strip()]
     if not names or (most is not None and len(names) > most):
         several = "several" if most is None else f"up to {most}"

@@ -93,7 +93,7 @@ def trend(
 def _finished_runs(reader: Reader, word: str | None, limit: int) -> tuple[str, list[RunRow]]:
     """The dataset of a word, and its latest finished runs, the oldest first."""
     root = project_root(Path.cwd())
-    # What a run was made of is named from the project's folder, a word from the one where it is typed.
+    # Sources of runs are relative to the project's folder, a typed word to the current one.
     key = cache(lambda source: dataset_key(source, root, root))
     word = None if word is None else str(dataset_of_word(Path(word)))
     dataset_name = None if word is None else dataset_key(word, root)
@@ -307,7 +307,7 @@ def _run_data(trend: Trend) -> list[dict[str, Any]]:
 
 
 def set_run(word: str) -> None:
-    """Make a run the baseline of its dataset, and say what it replaces."""
+    """Make a run the baseline of its dataset, and print which one it replaces."""
     with project.reader() as reader:
         run = project.run_named(reader, word)
         if (why := why_no_baseline(reader, run)) is not None:

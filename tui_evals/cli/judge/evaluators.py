@@ -85,7 +85,7 @@ def show_evaluators(name: str | None, as_json: bool) -> None:
 
 
 def show_prompt(name: str, trusting: bool, as_json: bool) -> None:
-    """What an evaluator asks a judge about the sample item, message by message."""
+    """Print the questions of an evaluator to a judge about the sample item."""
     try:
         kind = inputs.evaluators(trusting).find(name)
     except UnknownEvaluator as problem:
@@ -226,7 +226,7 @@ def _sent_text(question: Question) -> str:
 
 
 def _sent_lines(kind: type[Evaluator]) -> Iterator[str]:
-    """With which parameters a judge is asked, as far as its evaluator says it."""
+    """The parameters sent to a judge, as far as its evaluator sets them."""
     try:
         asked_with = kind.asked_with()
     except (OSError, ValueError) as problem:
@@ -514,7 +514,7 @@ def remove_evaluator(file: Path, name: str, *, item: str | None, turn: int | Non
 
 
 def _say_explicit(file: Path, done: FileEdit, item: str | None) -> None:
-    """Say that the system defaults, which hold where a dataset names none, are in the file from now on."""
+    """Tell that the system defaults are now written in the file."""
     if item is None and done.changed and get_at(done.before, DEFAULTS) is None:
         defaults = " and ".join(SYSTEM_DEFAULTS)
         names = ", ".join(_written(done.after, DEFAULTS)) or "none"
@@ -525,7 +525,7 @@ def _say_explicit(file: Path, done: FileEdit, item: str | None) -> None:
 
 
 def _places(data: Data, item: str | None, turn: int | None) -> tuple[list[Place], str]:
-    """Where an edit goes, and how these places are called; nothing for the dataset."""
+    """The paths of an edit, and their names; an empty name for the dataset."""
     if item is None:
         if turn is not None:
             raise CannotEdit("--turn is a turn of an item; name it with --item")

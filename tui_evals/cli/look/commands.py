@@ -202,7 +202,7 @@ def cache_command() -> None:
 @cache_command.command("info")
 @as_json
 def info_command(as_json: bool) -> None:
-    """Show what the cache holds."""
+    """Show the contents of the cache."""
     from tui_evals.cli.look.stored import cache_info
 
     cache_info(as_json)
@@ -224,7 +224,7 @@ def clear_command(yes: bool) -> None:
 @click.option("--turn", default=1, type=click.IntRange(min=1), show_default=True)
 @as_json
 def why_command(run: str, item: str, turn: int, as_json: bool) -> None:
-    """Show what the cache key of an answer is made of, and whether it is kept."""
+    """Show the parts of an answer's cache key, and whether it is cached."""
     from tui_evals.cli.look.stored import cache_why
 
     cache_why(run, item, turn, as_json)
@@ -268,7 +268,7 @@ def judge_command() -> None:
 def judge_check_command(
     name: str | None, env_name: str | None, trusting: bool, evaluators: tuple[str, ...], as_json: bool
 ) -> int:
-    """Put answers with known verdicts to a judge, among them some that try to talk it round, for each evaluator."""
+    """Test a judge with answers of known verdicts, including some that try to influence it, for each evaluator."""
     from tui_evals.cli.look.targets import check_judge_named
 
     return check_judge_named(name, env_name, trusting, evaluators, as_json)
@@ -315,7 +315,7 @@ def repair_command(store: Path | None, yes: bool) -> None:
 @_store
 @result_as_json
 def vacuum_command(store: Path | None) -> None:
-    """Give back the space of what was deleted in STORE, while no run is executed."""
+    """Release the unused space of STORE, while no run is executing."""
     from tui_evals.cli.look.stored import vacuum_store
 
     vacuum_store(store)

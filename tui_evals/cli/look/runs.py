@@ -67,7 +67,7 @@ def run_figures(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 
 def _run_cells(reader: Reader, run: RunRow, now: float) -> list[str]:
-    """A run as a line of a table; of a generation, which has no answers, what it cost."""
+    """A run as a line of a table; a generation, which has no answers, shows its cost."""
     totals, when = reader.totals(run.id), f"{age(now - run.created)} ago"
     if GENERATION in run.config:
         status, done, counts, rate = run_look(run).text, "", generation_figures(reader, run), ""
@@ -82,7 +82,7 @@ def _run_cells(reader: Reader, run: RunRow, now: float) -> list[str]:
 
 
 def generation_figures(reader: Reader, run: RunRow) -> str:
-    """What a generation cost, which has no answers."""
+    """The cost of a generation, which has no answers."""
     return f"wrote tests for {money(reader.spent(run.id))}"
 
 

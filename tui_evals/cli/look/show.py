@@ -257,7 +257,7 @@ def _answer_cells(row: AnswerRow, run: RunRow) -> tuple[str, str, str, str]:
 
 
 def say_row(row: AnswerRow, run: RunRow, shape: AnswerColumns, lead: str = "", reason: str = "") -> None:
-    """One answer in a line, and why it did not pass in a second; an error is its own reason."""
+    """One answer in a line, and in a second why it did not pass; an error is its own reason."""
     look = ANSWER_LOOKS[row.status]
     status, name, score, target = _answer_cells(row, run)
     parts = (
@@ -421,7 +421,7 @@ def show_repeats(reader: Reader, run: RunRow, as_json: bool) -> None:
 
 
 def repeat_notes(run: RunRow, repeats: Repeats) -> list[str]:
-    """Notes on what was not repeated, and how it can be."""
+    """Notes on what was not repeated, and how to repeat it."""
     notes = []
     if not any(column.together.repeated for column in repeats.columns):
         notes.append(

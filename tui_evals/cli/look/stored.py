@@ -60,7 +60,7 @@ def say_control(word: str, control: Control) -> None:
 
 
 def sql(statement: str, as_csv: bool, raw: bool, as_json: bool, limit: int) -> None:
-    """Print what a query finds in the store: as a table, as CSV, or as lines of JSON."""
+    """Print the result of a query in the store: as a table, as CSV, or as lines of JSON."""
     if as_csv and as_json:
         raise Stop("--csv and --json exclude each other")
     if statement == "-":
@@ -228,7 +228,7 @@ def cache_why(word: str, item: str, turn: int, as_json: bool) -> None:
 
 
 def check_store(store: Path | None, as_json: bool, count_again: bool = False) -> int:
-    """Say whether the store is sound, after counting its runs again if that is wanted; 1 if it is not."""
+    """Print whether the store is sound, after recounting its runs if requested; returns 1 if it is not."""
     path = _place(store)
     if count_again:
         recount(path)

@@ -74,7 +74,7 @@ def list_targets(env_name: str | None, as_json: bool) -> int:
 
 
 def _target_data(config: TargetConfig, here: Project) -> dict[str, Any]:
-    """A target as data: its configuration, what it costs, and what it is for."""
+    """A target as data: its configuration, price and roles."""
     price = price_for(config)
     roles = {word.replace(" ", "_"): on for word, on in _roles(config, here).items()}
     to = destination(config, here.environment)
@@ -107,7 +107,7 @@ def _target_or_stop(name: str, here: Project) -> TargetConfig:
 
 
 def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool) -> int:
-    """A few short questions: whether it answers, what it can do, and where it is asked."""
+    """Ask a few short questions: whether the target answers, its abilities, and its address."""
     here = open_project(env_name, trusting)
     to: Destination | None = None
     seen = Exchange()
@@ -168,7 +168,7 @@ def check_target(name: str, env_name: str | None, trusting: bool, as_json: bool)
 
 
 def _say_exchange(seen: Exchange) -> None:
-    """Show what was sent to a service and what came back."""
+    """Show a service's request and response."""
     for sign, text in ((">", seen.sent), ("<", seen.received)):
         for line in text.splitlines():
             say(f"{sign} {safe_line(line)}".rstrip(), dim=True)
@@ -183,7 +183,7 @@ def _exchange_data(seen: Exchange) -> dict[str, Any]:
 def _say_unanswered(
     name: str, here: Project, message: str, to: Destination | None, as_json: bool, seen: Exchange
 ) -> int:
-    """Say why a target does not answer, or is none."""
+    """Print why a target does not answer, or is not one."""
     targets = here.settings.targets
     model = targets[name].model if name in targets else name if is_model(name) else None
     if not as_json:
@@ -216,7 +216,7 @@ def _open(config: TargetConfig, here: Project) -> Target:
 
 
 async def _probed(config: TargetConfig, here: Project, seen: Exchange) -> Probed:
-    """What the target can do; of a service, what was sent and came back is noted in `seen`."""
+    """The abilities of the target; for a service, request and response are recorded in `seen`."""
     target = _open(config, here)
     if isinstance(target, Service):
         target.exchange = seen
@@ -248,7 +248,7 @@ def check_judge_named(
     except ConfigurationError as problem:
         raise Stop(f"✗ {config.name} ({config.model}): {problem}", 3) from None
     told = [f"{count}× no reply: {problem}" for problem, count in problems.items()]
-    if sum(problems.values()) >= len(report.rows):  # it never replied, so nothing is known of its verdicts
+    if sum(problems.values()) >= len(report.rows):  # it never replied, so its verdicts are unknown
         raise Stop("\n".join(f"✗ {config.name} ({config.model}): {problem}" for problem in problems), 3)
     if as_json:
         rows = [asdict(row) for row in report.rows]

@@ -34,11 +34,11 @@ _CLUSTER = "Share the work out: local:4, tcp://… or tls://host:8786, ssh:hosts
 
 
 WORDS = "tui_evals.run.words"
-"""What was typed after `run`, in the context of the command."""
+"""The key in a context for the words typed after `run`."""
 
 
 class Gated(click.Command):
-    """A command with gates; those that need no value take only one after `=`, and never the next word."""
+    """A command with gates; optional values of gates are only taken after `=`, never from the next word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give such an option its usual value where it has none."""
@@ -55,7 +55,7 @@ class _GateValue(click.ParamType):  # type: ignore[type-arg]  # generic since cl
         self._option = option
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value, or the end of the command with what it must be."""
+        """The value; ends the command with valid ones."""
         try:
             return self._option.read(value)
         except ValueError as problem:

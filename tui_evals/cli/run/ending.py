@@ -1,4 +1,4 @@
-"""What a run ends with: missing answers, gates, the baseline, totals of columns, and result files."""
+"""The end of a run: missing answers, gates, the baseline, totals of columns, and result files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tui_evals.text.safe import safe_line
 
 
 def say_causes(run: RunRow, causes: Sequence[FailureCause], most: int | None = None) -> None:
-    """Print each cause with what lists its answers, and its remedy below."""
+    """Print each cause with the command that lists its answers, and its remedy below."""
     for told in cause_texts(run, causes)[:most]:
         say(f"{told.text} – `{told.command}`")
         say(f"    {told.remedy}", dim=True)
@@ -65,7 +65,7 @@ def write_results(
 
 
 def say_written(file: Path, whole: bool) -> None:
-    """Print what was written, and what a companion next to it holds."""
+    """Print which file was written, and what its companion has."""
     if is_output(file):
         return
     say(f"wrote {file}", fg="green")
@@ -117,7 +117,7 @@ _MOST_LINES = 17
 
 
 def summary_lines(reader: Reader, run: RunRow, dataset: str, room: int | None) -> list[str]:
-    """What to know after a run beyond its rates, in at most 20 lines: what changed, what fails, and three commands."""
+    """A summary after a run in at most 20 lines: what changed, what fails, and three commands."""
     # Imported when needed, because a run need not wait for what compares.
     from tui_evals.compare.failure_map import read_failure_map
     from tui_evals.present.failure_map import map_lines
@@ -136,7 +136,7 @@ def summary_lines(reader: Reader, run: RunRow, dataset: str, room: int | None) -
 
 
 def _since_lines(reader: Reader, run: RunRow, earlier: RunRow) -> list[str]:
-    """How many answers passed the time before, for each column that was there."""
+    """How many answers passed in the earlier run, for each column that it has."""
     names, before = line_names(run), reader.totals_by(earlier.id, "column")
     known = {name: before[column] for column, name in line_names(earlier).items() if column in before}
     lines = []

@@ -1,4 +1,4 @@
-"""A prepared run on its way: what it will take, its execution here or in a process of its own, and how it ended."""
+"""A prepared run: its estimate, its execution here or in its own process, and its end."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ExecutionOptions:
     gates: Gates = field(default_factory=Gates)
     outputs: tuple[Path, ...] = ()
     on_finish: str | None = None
-    """What a shell does when the run is over."""
+    """A shell command to run at the end."""
     summary: bool | None = None
     """Whether to print what changed and what fails at the end; None is on a terminal."""
 
@@ -123,7 +123,7 @@ def execution_options(options: Mapping[str, Any]) -> ExecutionOptions:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """End the command with the sentence of whatever keeps a run from being planned."""
+    """End the command with the message of anything that prevents planning a run."""
     try:
         yield
     except CannotPlan as problem:
@@ -193,7 +193,7 @@ def open_writer(here: Project) -> Iterator[Writer]:
 
 
 def warn_of_plan(plan: Plan) -> None:
-    """Say so when a judge would judge itself, and what else one should know of who judges."""
+    """Print warnings about judges, for example if a judge would judge itself."""
     for caution in plan.cautions():
         warn(caution)
     if plan.judge is not None and any(plan.judge.model == target.model for target in plan.targets):
@@ -257,7 +257,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
     progress = Progress(job.run, quiet=how.quiet, as_json=how.as_json, verbose=how.verbose)
     go_on = f"`tui-evals resume {job.run.key}` continues it"
     sys.setswitchinterval(_SWITCH)
-    gc.freeze()  # what was imported and planned stays to the end, and need not be looked through for garbage
+    gc.freeze()  # imported and planned objects stay, so garbage collections can skip them
     cluster = job.terms.cluster
     if cluster is not None and not (how.quiet or how.as_json):
         say(f"the cluster {cluster.word} is being opened")
@@ -333,7 +333,7 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
 
 
 def _finish(command: str, run: RunRow, code: int) -> None:
-    """Do what was asked for the end of a run; a failure is said, and changes nothing about the run."""
+    """Run the user's command for the end of a run; its failure is printed and does not change the run."""
     about = {"TUI_EVALS_RUN": run.key, "TUI_EVALS_STATUS": run.status, "TUI_EVALS_EXIT": str(code)}
     # The user typed the command for this shell, and it has no text of the project. Its output is not a result.
     done = subprocess.run(command, shell=True, env={**os.environ, **about}, stdout=_STDERR, check=False)
@@ -404,7 +404,7 @@ def run_detached(
 
 
 def start_apart(run: RunRow, words: Sequence[str], begun: Callable[[RunRow], bool] = has_begun) -> None:
-    """Start `tui-evals WORDS` in a session of its own, or end the command with what kept it from beginning."""
+    """Start `tui-evals WORDS` in its own session; ends the command if it could not begin."""
     try:
         start_detached(project.store_path(), run.key, words, begun)
     except DetachFailed as problem:
@@ -436,7 +436,7 @@ OPTIONS = ("cluster", "insecure_cluster", "tls_ca", "tls_cert", "tls_key", "forw
 def chosen_cluster(
     options: Mapping[str, Any], environment: Mapping[str, str], had: ClusterTerms | None = None
 ) -> ClusterTerms | None:
-    """The cluster that the command names instead of the one a run had; warns of what it cannot keep secret."""
+    """The cluster that the command names instead of the run's; warns of what it cannot keep secret."""
     word = options["cluster"]
     if word is None:
         lost = [name for name in OPTIONS if options[name]]
@@ -481,7 +481,7 @@ def _absolute(path: str) -> str:
 
 
 def cluster_words(options: Mapping[str, Any]) -> list[str]:
-    """Options of the cluster as words, for the process that continues a run in the background."""
+    """The cluster options as words, for a process that continues a run in the background."""
     words: list[str] = []
     for name in OPTIONS:
         value, option = options[name], f"--{name.replace('_', '-')}"

@@ -208,7 +208,7 @@ def _run_one(
 
 
 def _targets(spec: EvalSpec, data: Mapping[str, Any], here: Project, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The answers the samples bring, which no target is asked for; else the targets that are named or configured."""
+    """The answers in the samples, if all have one; else the named or configured targets."""
     if data["items"] and all("response" in item for item in data["items"]):
         return (_replayed(spec, here),)
     return target_words(options) or here.settings.usual_targets
@@ -267,7 +267,7 @@ def _note_losses(
 
 
 def _say_comparison(spec: EvalSpec, why: Sequence[str], how: ExecutionOptions) -> None:
-    """Say whether the figures of a faithful run are those the original would report, or why not."""
+    """Print whether the figures of a faithful run are comparable with the original, or why not."""
     if how.as_json:
         aside = ["usage_*"] if spec.needs.judge else []
         told = {"compares": not why, "why": list(why), "except": aside}
@@ -318,7 +318,7 @@ def _figures(outcome: EvalOutcome) -> Iterator[str]:
 
 
 def _code(outcomes: Sequence[EvalOutcome]) -> int:
-    """The first exit code of what ran; 1 where nothing did, or 3 where only the configuration is to blame."""
+    """The first exit code of the runs; without any 1, or 3 if only the configuration prevented them."""
     ran = [outcome.code for outcome in outcomes if outcome.run or not outcome.why]
     if ran:
         return first_exit_code(ran)

@@ -111,7 +111,7 @@ _SELECTING = ("items", "only", "from_run", "limit", "seed")
 
 
 def _experiment(options: Mapping[str, Any]) -> Experiment | None:
-    """The experiment that is named, or that the project has where nothing is named."""
+    """The named experiment, or without a name that of the project."""
     word, root = options["dataset"], project_root(Path.cwd())
     if any(options[name] for name in ("inline", "interactive", "snapshot")):
         return None
@@ -127,7 +127,7 @@ def _experiment(options: Mapping[str, Any]) -> Experiment | None:
 
 
 def _with_experiment(options: Mapping[str, Any], experiment: Experiment) -> dict[str, Any]:
-    """The options with what the experiment gives where nothing was typed."""
+    """The options, with those of the experiment where none were typed."""
     typed = {name: value for name, value in options.items() if is_given(value)}
     of_file = experiment.options
     if typed.keys() & set(_SELECTING):
@@ -138,7 +138,7 @@ def _with_experiment(options: Mapping[str, Any], experiment: Experiment) -> dict
 def _request_of_experiment(
     experiment: Experiment, here: Project, options: Mapping[str, Any], given: Mapping[str, Any]
 ) -> RunRequest:
-    """The request that an experiment describes, with what was typed instead of its parts; `given` is what was typed."""
+    """The request of an experiment, with typed options in place of its parts; `given` has the typed ones."""
     with refusals():
         if given["prompts_file"]:
             document, file = inputs.read(given["prompts_file"]), given["prompts_file"]
@@ -411,13 +411,13 @@ def _rules(
 
 
 def say_wait(wait: StoreWait, is_over: bool) -> None:
-    """Say what the store keeps it waiting for, and that it continues."""
+    """Print what the run waits for, and that it continues."""
     with suppress(OSError):  # the output may go to the full disk
         warn(command_wait_sentence(wait, time.time(), is_over=is_over))
 
 
 def _place(reader: Reader, run: RunRow, number: int, document: Document) -> int:
-    """Where the item of a run is in a dataset now."""
+    """The current position of a run's item in a dataset."""
     asked = reader.snapshot(run.snapshot)["items"][number]
     place = place_of(document.data["items"], asked, number)
     if place is None:

@@ -152,7 +152,7 @@ def run_data(reader: Reader, run: RunRow) -> dict[str, Any]:
 
 
 def say_run(reader: Reader, run: RunRow, *, cases: bool = False) -> None:
-    """Say the figures and metadata of a run and, where `cases` is set, the result of every case."""
+    """Print the figures and metadata of a run and, with `cases`, the result of every case."""
     data = _run_summary(reader, run)
     say(f"{safe_line(run.suite)} · {run.name}  {run.key}  {run.status}", bold=True)
     for key, value in data["metadata"].items():

@@ -62,7 +62,7 @@ _GLYPHS = {"alive": "●", "silent": "◌", "gone": "○"}
 
 
 def crew_lines(crew: RunWorkers, live: bool, room: int | None) -> list[str]:
-    """The lines on workers: one each while a person watches and some are there, else one for all together."""
+    """The lines about workers: one for each on a live screen, else one for all."""
     if not crew.rows:
         return []
     if live and crew.totals.alive + crew.totals.silent:
@@ -97,7 +97,7 @@ def busiest(rows: Sequence[WorkerRow]) -> list[WorkerRow]:
 
 
 def summary(totals: WorkerTotals) -> str:
-    """All workers in one line; once none is there any more, what they did."""
+    """All workers in one line; their totals once all are gone."""
     errors = counted(totals.errors, "error")
     if not totals.alive + totals.silent:
         return " · ".join([counted(totals.gone, "worker"), counted(totals.calls, "call"), errors])
@@ -147,7 +147,7 @@ class Progress:
         work: asyncio.Task[object] | None = None,
         store_wait: Callable[[], StoreWait | None] = lambda: None,
     ) -> RunRow:
-        """Show the run until it is over, or until the work is; `store_wait` is what the work cannot store."""
+        """Show the run until it or the work is over; `store_wait` returns a wait that the work cannot store."""
         run = self._run
         with Reader(path) as reader:
             if self._as_json:
@@ -166,7 +166,7 @@ class Progress:
                 except (StoreError, LookupError):
                     if work is None:
                         raise
-                    run = replace(run, waiting=store_wait())  # the work says itself what it makes of such a store
+                    run = replace(run, waiting=store_wait())  # the work itself reports trouble with the store
                     self._tell_store_wait(run, over)
                 if over or (work is None and not has_reader()):
                     return run
@@ -234,7 +234,7 @@ class Progress:
             say_row(row, run, shape)
 
     def _with_pace(self, run: RunRow, lines: list[str], totals: Sequence[Totals]) -> list[str]:
-        """The lines of the targets with what the run waits for or how fast it goes, behind one or below several."""
+        """The lines of the targets with the run's wait or pace, after one line or below several."""
         left = sum(target_totals.total - final_count(target_totals) for target_totals in totals)
         waits = wait_sentence(run, time.time())
         pace = [waits] if waits else pace_parts(self._pace.rate(), left) if run.status == "running" else []
@@ -397,7 +397,7 @@ def _tui_evals(*words: str) -> int:
 
 
 def _last_run() -> tuple[RunRow | None, float]:
-    """The newest run of the project and what it cost, with its judges."""
+    """The newest run of the project and its cost, including judges."""
     with Reader(project.store_path()) as reader:
         run = next(iter(reader.runs(limit=1)), None)
         totals = None if run is None else reader.totals(run.id)

@@ -53,17 +53,17 @@ def initialise_from(what: str | None, source: str | None, provider: str | None, 
 
 
 def _say_whose() -> None:
-    """Say why you will be asked about the code of a project that you made here."""
+    """Explain why the code of a project that you created here needs your approval."""
     if is_shared(Path.cwd()) and not Approvals(Path.cwd()).is_own:
         say("A pull can bring code of others into this repository, so what it runs needs your yes.")
         say("If all of it is your own: tui-evals trust --below .")
 
 
 def initialise(template: str, provider: str | None, given: Mapping[str, Any]) -> int | None:
-    """Begin a project at a terminal with what a person names; else write a starter dataset and the project folder.
+    """Start a project interactively; without a terminal, write a starter dataset and the project folder.
 
-    The dataset is written where discovery will find it. To a project that has one already a provider is added; `given`
-    belongs to another way to begin.
+    The dataset is written where discovery finds it. A project that has one gets the provider added; `given` has options
+    of another way to start.
     """
     if lost := [name for name, value in given.items() if name != "runs" and value not in (None, ())]:
         option = {"examples": "example"}.get(lost[0], lost[0])
@@ -130,7 +130,7 @@ def validate_files(files: tuple[Path, ...], strict_schema: bool, as_json: bool) 
 
 
 class _Finding:
-    """A file with what validation found in it; a prompt file and an unreadable one have problems only."""
+    """A file with the result of its validation; prompt files and unreadable ones only have problems."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Finding:
         self.problems = tuple(problems)
         self.report = report
         self.power = power
-        """What drop the gate of an experiment can show."""
+        """The drop that the gate of an experiment can show."""
 
 
 def _finding(file: Path) -> _Finding:
@@ -166,7 +166,7 @@ def _finding(file: Path) -> _Finding:
 
 
 def _finding_of_experiment(file: Path) -> _Finding:
-    """What is wrong with an experiment, with what it names, and with its data."""
+    """The problems of an experiment, its references and its data."""
     here = inputs.open_project(None, trusting=False)
     experiment = read_experiment(file, here.root)
     problems, power = problems_of(experiment, here.settings), ""
@@ -188,7 +188,7 @@ def _finding_of_experiment(file: Path) -> _Finding:
 
 
 def _power(experiment: Experiment, document: Document) -> str:
-    """What drop the gate on a regression can show with the items of an experiment; empty without that gate."""
+    """The drop that the regression gate can show with the items of an experiment; empty without that gate."""
     level = experiment.options.get("fail_on_regression")
     if level is None or experiment.model.items or experiment.model.filter:
         return ""

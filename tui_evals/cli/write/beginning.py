@@ -65,7 +65,7 @@ _EXAMPLES = 3
 
 
 def what_is_evaluated() -> str:
-    """What a person at a terminal wants to evaluate; a curl command may go over several lines."""
+    """Ask what to evaluate; a curl command may have several lines."""
     what: str = click.prompt(WHAT, default="", show_default=False, err=True).strip()
     while what.startswith("curl") and _goes_on(what):
         more: str = click.prompt("", default="", show_default=False, prompt_suffix="> ", err=True)
@@ -109,7 +109,7 @@ def begin(what: str | None, source: str | None, given: Mapping[str, Any], option
 
 
 def _recognized(what: str | None, source: str | None, given: Mapping[str, Any]) -> Recognized:
-    """What is evaluated: as the text says, or as --from and its options do."""
+    """The target that the text names, or that of --from and its options."""
     if source is not None:
         return Recognized(source, {} if what is None else {"model" if source == "model" else "at": what})
     assert what is not None
@@ -137,7 +137,7 @@ def _check_fitting(source: str, given: Mapping[str, Any]) -> None:
 
 
 def _before(root: Path, found: Recognized) -> dict[str, str]:
-    """What an earlier `init` found out of the service at the same address."""
+    """The settings that an earlier `init` found for the service at this address."""
     known = open_project(None, trusting=False).settings.targets.get(BEGINNINGS[found.source].name)
     if known is None or known.http is None or known.http.url != found.said.get("at"):
         return {}
@@ -268,7 +268,7 @@ def _learnt(
     given: Mapping[str, Any],
     config: TargetConfig,
 ) -> dict[str, str]:
-    """The answers with what a refusal shows to be missing: a header, a key or a field; else the end of the command."""
+    """The answers with what a refusal asks for: a header, a key or a field; else ends the command."""
     refused = problem.code == "agentAuthenticationError"
     at_terminal = sys.stdin.isatty()
     if refused and source == "http":
@@ -299,7 +299,7 @@ def _learnt(
 
 
 def _say_received(seen: Exchange) -> None:
-    """Show what came back."""
+    """Show the response."""
     lines = seen.received.splitlines()
     for line in lines[:_MOST_SHOWN]:
         say(f"< {cell(line, 200)}".rstrip(), dim=True)
@@ -364,7 +364,7 @@ def _json(reply: str) -> Any:
 
 
 def _found_at(path: str, reply: str) -> str:
-    """What is at a path of a reply, or the reply where nothing is."""
+    """The value at a path of a reply, or the reply if nothing is there."""
     if not path:
         return reply
     try:
@@ -389,7 +389,7 @@ def _write_function(at: str) -> None:
 def _ask_once(
     here: Project, config: TargetConfig, question: str, seen: Exchange, *, whole: bool = True, session: Any = None
 ) -> Reply:
-    """The reply to one question, of a service the `whole` of it; what was typed in this command is agreed to."""
+    """The reply to one question, for a service the `whole` one; what was typed in this command is approved."""
     agree(missing_of_targets(here, [config]), here.root)
     keep_output_to_ourselves()
     if whole and config.http is not None:
@@ -456,7 +456,7 @@ def _needs_missing_judge(data: Mapping[str, Any]) -> bool:
 
 
 def _examples(first: str, given: Sequence[str], data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Questions with the answers they should have, of options or of a person."""
+    """Questions with their expected answers, from options or asked at the terminal."""
     if given:
         pairs = [text.partition("=>") for text in given]
         if wrong := next((text for text, (_, sign, _) in zip(given, pairs, strict=True) if not sign), None):
@@ -480,7 +480,7 @@ def _examples(first: str, given: Sequence[str], data: Mapping[str, Any]) -> list
 def _evaluators(
     before: Mapping[str, Any], items: Sequence[Mapping[str, Any]], prompt: str, given: str | None
 ) -> dict[str, Any] | None:
-    """The evaluators that judge: named, or proposed; those that a person wrote into the dataset stay."""
+    """The evaluators: named or proposed ones; those that the user wrote into the dataset stay."""
     had = before.get("default_evaluators")
     if given is not None:
         return evaluators_named(given)

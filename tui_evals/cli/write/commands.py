@@ -16,9 +16,9 @@ _PROVIDERS = (
     *("openai", "anthropic", "azure", "gemini", "vertex", "bedrock", "mistral", "groq", "openrouter"),
     *("ollama", "vllm", "lmstudio", "proxy"),
 )
-"""As in `targets.guides`, which a command line that says `--help` need not import."""
+"""A copy of `targets.guides`, which `--help` need not import."""
 _SOURCES = ("http", "openai", "model", "python", "command", "a2a")
-"""As in `targets.config_file`, likewise."""
+"""A copy of `targets.config_file`, for the same reason."""
 
 
 @click.command("init")

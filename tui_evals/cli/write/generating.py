@@ -154,7 +154,7 @@ def _say_plan(plan: GenerationPlan, *, as_json: bool) -> int:
 async def _run_interruptible(
     execution: GenerationExecution, board: StepBoard, question: TerminalQuestion
 ) -> tuple[GenerationResult, bool]:
-    """Run with Ctrl-C: the first lets open calls finish, the second ends it now."""
+    """Run with Ctrl-C: the first lets open requests finish, the second stops now."""
     presses = 0
 
     def pressed() -> None:
@@ -213,7 +213,7 @@ class TerminalQuestion:
         self._interrupted.set()
 
     async def yes(self, question: str) -> bool:
-        """Whether a person agrees; the end of the input is a no."""
+        """Whether the user agrees; the end of the input is a no."""
         while not self._interrupted.is_set():
             warn(f"{question} [Y/n]")
             line = await self._line()
@@ -225,7 +225,7 @@ class TerminalQuestion:
         return False
 
     async def _line(self) -> str | None:
-        """The next line a person types; None when there is none to come."""
+        """The next typed line; None at the end of the input."""
         loop, typed = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(sys.stdin.fileno(), typed.set)
         waiting = [asyncio.create_task(event.wait()) for event in (typed, self._interrupted)]
@@ -257,7 +257,7 @@ class StepBoard:
         self._drawn = False
 
     def hold(self) -> None:
-        """Print nothing while a person is asked something."""
+        """Print nothing while a question is open."""
         self._wipe()
         self._held = []
 
@@ -280,12 +280,12 @@ class StepBoard:
         self._draw()
 
     def show_wait(self, wait: StoreWait, is_over: bool) -> None:
-        """Say what the store keeps it waiting for, and that it continues."""
+        """Print what the generation waits for, and that it continues."""
         with suppress(OSError):  # the output may go to the full disk
             self.tell(command_wait_sentence(wait, time.time(), is_over=is_over))
 
     def step(self, step: Step, state: State, result: str) -> None:
-        """Say how a step goes."""
+        """Print the state of a step."""
         if self._held is not None:
             self._held.append(lambda: self.step(step, state, result))
             return
@@ -310,7 +310,7 @@ class StepBoard:
         say(line, fg=colour)
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """Say how far a step is."""
+        """Show the progress of a step."""
         self._counts[step] = (done, total)
         self._wipe()
         self._draw()
@@ -369,7 +369,7 @@ def _say_end(result: GenerationResult, board: StepBoard, *, interrupted: bool, q
 
 
 def typed(path: Path) -> str:
-    """A path as one types it into a shell."""
+    """A path as typed into a shell."""
     return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
@@ -414,9 +414,9 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
 
 
 def _run_under_test(work: Generation, found: FoundGeneration, arguments: Mapping[str, Any], spent: float) -> int:
-    """Run the tests on the models under test, where this command names some and makes the dataset.
+    """Run the tests on the models under test, if this command names some and creates the dataset.
 
-    The limit of cost holds for all that the command does, so the run gets what the steps left of it.
+    The cost limit applies to the whole command, so the run gets what the steps left of it.
     """
     names, file = [target.name for target in found.roles.under_test], dataset_path(work)
     if not arguments["under_test"] or arguments["until"] or not file.exists():

@@ -1,4 +1,4 @@
-"""`tui-evals import` and `item from-conversation`: what was imported, and whether its verdicts are repeated."""
+"""`tui-evals import` and `item from-conversation`: what was imported, and whether its verdicts can be repeated."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Verify:
 def verified(
     verify: Verify, path: Path, kind: str | None, result: ImportResult, project: ImportProject
 ) -> Verification:
-    """What comes of judging the recorded answers with the imported evaluators."""
+    """The result of judging the recorded answers with the imported evaluators."""
     document: Mapping[str, Any] | None = None
     if verify.results is None:
         recordings = registry.recordings_in(path, kind, project=project)
@@ -88,7 +88,7 @@ def verified(
 
 
 def say_verified(found: Verification) -> None:
-    """The verdicts that differ, what was not repeated, and the agreement last."""
+    """Print the verdicts that differ, those not repeated, and the agreement last."""
     for line in difference_lines(found):
         say(line, fg="red")
     for line in not_repeated_lines(found):
@@ -157,7 +157,7 @@ def import_path(
 
 
 def show_preview(path: Path, kind: str | None) -> None:
-    """Print what an import of a path would take in."""
+    """Print what an import of a path would contain."""
     try:
         lines = registry.preview(path, kind)
     except ImportFailed as problem:

@@ -38,7 +38,7 @@ _LONGEST = 200
 
 
 def list_items(file: Path, words: Sequence[str], as_json: bool) -> None:
-    """The items of a dataset, or those that a filter lets through."""
+    """List the items of a dataset, or those that match a filter."""
     items = _read(file)["items"]
     numbers = _numbers(items, " ".join(words))
     if as_json:
@@ -139,7 +139,7 @@ def undo_command(file: Path) -> str:
 
 
 def undo(file: Path, back: bool, force: bool, as_json: bool) -> None:
-    """Take back what the last command did to a dataset, or do again what was taken back."""
+    """Undo the last edit of a dataset, or redo the last undone one."""
     try:
         step = (history.undo if back else history.redo)(file, force=force)
         rest = history.history_of(file)
@@ -157,7 +157,7 @@ def undo(file: Path, back: bool, force: bool, as_json: bool) -> None:
 
 
 def show_history(file: Path, as_json: bool) -> None:
-    """What commands did to a dataset, the newest last."""
+    """Print the history of a dataset, the newest last."""
     try:
         known = history.history_of(file)
     except history.CannotUndo as problem:
@@ -192,7 +192,7 @@ def edited(file: Path, edit: Callable[[Data], Change], *, force: bool, new: bool
 
 
 def _checks() -> Checks:
-    """What validation takes; the evaluators are found once for a command."""
+    """The checks for an edit; evaluators are found once per command."""
     found = cache(lambda prompt: inputs.evaluators(prompt=prompt))
 
     def check(document: Document) -> ValidationReport:
@@ -218,7 +218,7 @@ def _prompt_of(document: Document) -> Path | None:
 
 
 def say_edit(file: Path, done: FileEdit, text: str, as_json: bool, **more: Any) -> None:
-    """Say what an edit did, and what there is to know of the file since."""
+    """Print what an edit did, and the remaining problems of the file."""
     if as_json:
         problems = [{"place": place_in_words(one.path), "message": one.message} for one in done.standing]
         backup = None if done.backup is None else str(done.backup)
