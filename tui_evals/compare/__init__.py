@@ -1,1 +1,1 @@
-"""What differs: between two texts, and between two runs."""
+"""Differences between two texts, and between runs."""

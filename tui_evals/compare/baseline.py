@@ -50,7 +50,7 @@ class AgainstBaseline:
     itself: bool = False
     """The run is the baseline."""
     columns: Mapping[Column, MeasuredDifference] = field(default_factory=dict)
-    """By prompt and target of the run; a column that the baseline did not ask is missing."""
+    """By prompt and target of the run; without columns that the baseline did not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Prepared:
     """The parts that do not change while a run is running."""
 
     cells: _Cells
-    """What became of the answers of the baseline, by item."""
+    """The results of the baseline's answers, by item."""
     pairs: Sequence[tuple[int, int]]
     """The items of the baseline, and those of the run that are the same and are held against the same."""
     prompts: Mapping[int, int]
@@ -67,11 +67,11 @@ class _Prepared:
     rubrics: Rubrics
     """The rubrics of the baseline."""
     documents: tuple[Mapping[str, Any], ...]
-    """What the answers of both are judged by, where evaluators judge calls; else nothing."""
+    """The expectations of both runs, if evaluators judge calls; else empty."""
 
 
 class BaselineComparison:
-    """Measures runs of a project against their baselines; keeps what it knows of the last pair."""
+    """Compares runs of a project with their baselines; caches the last pair."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -88,9 +88,9 @@ class BaselineComparison:
                 return AgainstBaseline(baseline, itself=True)
             prepared = self._prepared(reader, baseline, run)
         except LookupError:
-            return None  # One of the two was deleted.
+            return None  # one of the two was deleted
         if other_rubrics(prepared.rubrics, reader.rubrics(run.id)):
-            return AgainstBaseline(baseline)  # what the one rubric passes the other may fail
+            return AgainstBaseline(baseline)  # verdicts by different rubrics are not comparable
         cells = _cells(reader, run, prepared.prompts, prepared.targets, with_ids=bool(prepared.documents))
         both: Iterable[ItemAnswers] = ((prepared.cells[one], cells.get(other, {})) for one, other in prepared.pairs)
         if prepared.documents:
@@ -166,7 +166,7 @@ class SharedItem:
     repeats: Sequence[Verdict]
     """The verdict of each of its repeats in the baseline."""
     before: Verdict
-    """Its verdict in the baseline, by the majority of them."""
+    """Its verdict in the baseline, by majority."""
     after: Verdict
     """Its verdict in the later run."""
     answers: int
@@ -197,9 +197,9 @@ def shared_items(lines: Sequence[ComparedLine], number: int = 1) -> list[SharedI
 
 
 def one_sided_repeats(lines: Iterable[ComparedLine], number: int = 1) -> Set[tuple[str, str, int | None]]:
-    """The repeats, by item, column and number, that only one of two runs asked of an item which both did.
+    """The repeats, by item, column and number, that only one of two runs has for an item in both.
 
-    They count towards what their run makes of the item, and nothing is missing in the run that asks less often.
+    They count in their own run, and are not missing in the one with fewer repeats.
     """
     shared: defaultdict[tuple[str, str], set[int | None]] = defaultdict(set)
     alone: set[tuple[str, str, int | None]] = set()
@@ -250,7 +250,7 @@ def _breaks(line: ComparedLine, number: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BrokenItems:
-    """What broke among the items that passed steadily in the baseline."""
+    """Broken items, among those that passed in every repeat of the baseline."""
 
     broken: tuple[SharedItem, ...]
     passed: int
@@ -273,7 +273,7 @@ def broken_items(shared: Sequence[SharedItem]) -> BrokenItems:
 
 
 _CHANCE = 0.8
-"""How often the test has to find a drop that it is said to show; `items_needed` asks the same."""
+"""The probability of finding a drop that the test is said to show; the same as in `items_needed`."""
 
 
 def least_items(level: float = LEVEL) -> int:
@@ -347,7 +347,7 @@ def _passing_and_judged(items: Iterable[Collection[Verdict]]) -> tuple[int, int]
 
 
 def baseline_sentences(reader: Reader, run: RunRow, level: float = LEVEL) -> list[str]:
-    """What drop the items of a baseline can show, a sentence for each of its columns."""
+    """The drop that the items of a baseline can show, a sentence for each of its columns."""
     columns: defaultdict[tuple[int, int], defaultdict[int, list[TurnOutcome]]] = defaultdict(lambda: defaultdict(list))
     for item, repeat, prompt, target, turn, status in reader.statuses(run.id):
         columns[prompt, target][item].append(TurnOutcome(turn, repeat, status))

@@ -1,4 +1,4 @@
-"""Blind labelling: which answers are drawn, what a person sees of each, and the order they are labelled in."""
+"""Blind labeling: which answers are drawn, what a person sees of each, and their order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sample:
 
 
 class BlindText(NamedTuple):
-    """A titled text that a person reads before the verdict."""
+    """A titled text to read before the verdict."""
 
     title: str
     text: str
@@ -113,7 +113,7 @@ class LabellingSession:
         return self.before + len(self.given)
 
     def note(self) -> str:
-        """What was written on the answer so far."""
+        """The note on the current answer."""
         return self.notes.get(self._todo[self._place], "")
 
     def go_on(self, verdict: Verdict | None) -> None:
@@ -129,9 +129,9 @@ class LabellingSession:
 
 
 def labelling_parts(reader: Reader, items: Sequence[Mapping[str, Any]], answer: int) -> tuple[BlindText, ...]:
-    """What a person reads of an answer, without the target and the verdicts; `items` are those asked.
+    """The texts that a person reads about an answer, without target and verdicts; `items` are those asked.
 
-    What every item has in common, the system's message, comes last, below the answer.
+    Texts that all items share, such as the system message, come last, below the answer.
     """
     detail = reader.detail(answer)
     item = items[detail.row.item] if detail.row.item < len(items) else {}

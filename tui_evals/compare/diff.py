@@ -78,7 +78,7 @@ Pairs = list[tuple[int, int]]
 """Positions left and right that belong together, rising on both sides."""
 
 MAX_TABLE = 2**27  # cells of one alignment table, a bit each: 16 MB
-MAX_WORK = 2**29  # cells of all tables together; one costs about 0.4 ns
+MAX_WORK = 2**29  # cells of all tables; one takes about 0.4 ns
 TABLE_COST = 5_000  # what starting a table costs, in cells
 GRAMS = (1, 4, 16)  # pieces in a row that are looked for where a table would be too large
 
@@ -99,7 +99,7 @@ class AlignBudget:
 
 
 def match_pieces(left: Sequence[str], right: Sequence[str], budget: AlignBudget) -> Pairs:
-    """Equal pieces in equal order, as many as the budget lets it find."""
+    """Equal pieces in the same order, as many as the budget allows to find."""
     if (len(right), right) < (len(left), left):
         # Equally good alignments are many; with one order for both directions swapped texts get the same one.
         return [(i, j) for j, i in match_pieces(right, left, budget)]
@@ -255,12 +255,12 @@ class Diff:
 
 
 def side_by_side(left: str, right: str) -> Diff:
-    """Two texts aligned by lines, or by sentences where one of them runs in long paragraphs."""
+    """Two texts aligned by lines, or by sentences if one of them has long paragraphs."""
     return _text_diff(left, right, AlignBudget())
 
 
 def diff_json(left: str, right: str) -> Diff:
-    """Two JSON objects or arrays aligned whatever their spacing and key order; anything else as text."""
+    """Two JSON objects or arrays aligned independent of spacing and key order; other values as text."""
     return _json_diff(left, right, AlignBudget())
 
 

@@ -1,6 +1,6 @@
-"""The failure map of a run: its groups of failures, what each has in common, and what an earlier run has of it.
+"""The failure map of a run: its groups of failures, their common traits, and their change since an earlier run.
 
-Lines of a comparison that broke or were fixed are grouped by the same reasons.
+Changed lines of a comparison are grouped by the same reasons.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Cluster:
     code: str
     """The cause of an error; empty for a verdict."""
     reason: str
-    """In the words of the first failure; empty for reasons that are like no other."""
+    """The reason of the first failure; empty for reasons that are like no other."""
     answers: Sequence[int]
     """Their ids, in the order of the plan."""
     judged: int
-    """How many answers its evaluator judged; of errors of a target, how many were asked."""
+    """How many answers its evaluator judged; for errors of a target, how many were asked."""
     cost: float | None
-    """What asking and judging these answers cost; None where no price is known."""
+    """The cost of asking and judging these answers; None without a known price."""
     concentrations: tuple[Concentration, ...] = ()
     before: int | None = None
     """How many failures the earlier run has of it; None without an earlier run, or where that judged nothing alike."""
@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def share(self) -> float:
-        """The part of what was judged that failed so."""
+        """Its share of the judged answers."""
         return self.count / self.judged if self.judged else 0.0
 
     @property
@@ -84,7 +84,7 @@ class Cluster:
 
     @property
     def more(self) -> int | None:
-        """By how many failures it grew; None where the earlier run judged more or fewer answers."""
+        """By how many failures it grew; None if the earlier run judged more or fewer answers."""
         return self.count - self.before if self.before is not None and self.judged == self.judged_before else None
 
     @property
@@ -97,7 +97,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class FailureMap:
-    """What failed in a run, the largest cluster first."""
+    """The failures of a run, the largest cluster first."""
 
     run: RunRow
     clusters: tuple[Cluster, ...]
@@ -109,7 +109,7 @@ class FailureMap:
     """The run it is held against: the baseline of the dataset, else the finished run before."""
     is_baseline: bool = False
     unkept: Mapping[str, Any] | None = field(default=None, compare=False)
-    """What it was made of; None where keeping it would save no time, and where it is kept."""
+    """The data to keep for the next read; None if it is kept already or not worth it."""
 
 
 def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMap:
@@ -187,7 +187,7 @@ def _since(reader: Reader, earlier: RunRow | None) -> Sequence[int | None]:
 
 
 def _read_at_once(reader: Reader, runs: Sequence[RunRow]) -> tuple[list[Sequence[Failure]], list[Mapping[str, int]]]:
-    """What failed in each run, and what its evaluators judged: SQLite counts on one core while it lists on another."""
+    """The failures of each run, and its judged counts: SQLite counts on one core while it lists on another."""
     if sum(run.total for run in runs) < MADE_AHEAD:
         return [list(reader.failed_verdicts(run)) for run in runs], [reader.judged_counts(run) for run in runs]
 
@@ -242,7 +242,7 @@ def _concentrations(
 
 
 def _concentrated(counts: Counter[int | str], whole: Counter[int | str]) -> Sequence[int | str]:
-    """The fewest values that hold most of a cluster; none where that is what they hold of the whole run too."""
+    """The fewest values that cover most of a cluster; empty if they cover as much of the whole run."""
     if len(whole) < 2:
         return ()
     wanted, held = _HELD * counts.total(), 0
@@ -280,7 +280,7 @@ class Change:
     """Lines of a comparison that broke, or were fixed, for one reason."""
 
     evaluator: str
-    """Empty where one of the two runs has no answer that could be judged."""
+    """Empty if one of the two runs has no judgeable answer."""
     code: str
     reason: str
     lines: Mapping[int, str]
@@ -290,13 +290,13 @@ class Change:
 
 
 Changes = Mapping[Kind, Sequence[Change]]
-"""What changed by its kind, the reason that most lines have first; a line is in one change of its kind."""
+"""The changes by kind, the most frequent reason first; a line is in one change of its kind."""
 
 _VERDICT_KINDS: tuple[Kind, ...] = ("broken", "fixed")
 
 
 def read_changes(reader: Reader, comparison: Comparison) -> Changes:
-    """What broke and what was fixed, by the evaluators that judge otherwise now and their reasons."""
+    """The broken and fixed lines, by the evaluators with another verdict and their reasons."""
     failing: dict[Kind, dict[int, int]] = {kind: {} for kind in _VERDICT_KINDS}
     passing: dict[int, int] = {}
     wanted: defaultdict[int, set[int]] = defaultdict(set)
@@ -326,7 +326,7 @@ def read_changes(reader: Reader, comparison: Comparison) -> Changes:
 
 
 def _judged_otherwise(failed: Sequence[Failure], passed: Sequence[Failure]) -> Sequence[Failure]:
-    """What fails one answer and not the other; all that fails it where that is the same."""
+    """The failures of one answer that the other does not have; all of them if there is no difference."""
     both = {one.evaluator for one in passed}
     return [one for one in failed if one.evaluator not in both] or failed
 

@@ -26,14 +26,14 @@ _KAPPA_WORDS = ("slight", "fair", "moderate", "substantial", "almost perfect")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often a person and the judge let the same answers pass."""
+    """How often a person and the judge agree on answers."""
 
     both_pass: int
     both_fail: int
     only_person: int
-    """The person passes what the judge fails."""
+    """The person passes and the judge fails."""
     only_judge: int
-    """The judge passes what the person fails."""
+    """The judge passes and the person fails."""
     items: int = field(default=0, compare=False)
     """The items these answers belong to; 0 where each is to an item of its own."""
     products: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
@@ -196,7 +196,7 @@ class EvaluatorAgreement:
     whole_labels: int
     """Labels of whole answers that count for the evaluator, because it is the only one of the run."""
     not_blind: int
-    """Labels that were given with what evaluators said in sight."""
+    """Labels given while the verdicts of evaluators were visible."""
     disagreements: tuple[Disagreement, ...]
     """The disagreements, starting with those where the evaluator was most certain."""
 
@@ -230,7 +230,7 @@ def _labelled_evaluators(
     keys = {one.evaluator for one in labels}
     if None in keys and only is not None and only not in keys:
         verdicts = _evaluator_judgements(judged, only)
-        # Where it decides alone, to say the same of it and of the whole answer would be to say it twice.
+        # If it alone decides, its row would repeat that of the whole answer.
         if all(verdicts[answer].passes == one.passes for answer, one in whole.items() if answer in verdicts):
             keys.remove(None)
         keys.add(only)
@@ -320,7 +320,7 @@ def _answer_judgements(judged: Sequence[Judged], rows: Mapping[int, AnswerRow]) 
 def _with_reasons(
     reader: Reader, run: RunRow, key: str | None, disagreements: Sequence[Disagreement]
 ) -> tuple[Disagreement, ...]:
-    """The disagreements with what the evaluators said."""
+    """The disagreements with the reasons of the evaluators."""
     scores = reader.scores_of([one.row.id for one in disagreements], run.scoring_pass) if disagreements else {}
     return tuple(
         replace(one, reason=_reason(scores.get(one.row.id, ()), key, one.verdict.passes)) for one in disagreements
@@ -380,7 +380,7 @@ def agreement_lines(evaluator: EvaluatorAgreement, key: str) -> Iterator[Agreeme
 
 
 def all_agreement_lines(rows: Sequence[EvaluatorAgreement], key: str) -> Iterator[AgreementLine]:
-    """All that was labelled of a run, with an empty line between evaluators."""
+    """The agreement of all labels in a run, with an empty line between evaluators."""
     for number, evaluator in enumerate(rows):
         if number:
             yield AgreementLine("")

@@ -39,7 +39,7 @@ ItemAnswers = tuple[Mapping[CellKey, Answer], Mapping[CellKey, Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredDifference:
-    """One number of a later run against the first, over the items that both judged."""
+    """One figure of a later run against the first, over the items that both judged."""
 
     what: str
     """The evaluator; empty for whether an item passes."""
@@ -59,13 +59,13 @@ class MeasuredDifference:
     direction: int
     """1 when more is better, -1 when less is, 0 when that is unknown."""
     measure: Measure = PLAIN
-    """What the numbers of an evaluator are in."""
+    """The measure of an evaluator's numbers."""
     columns: int = 1
-    """How many columns an item is averaged over; rates of several are never shown as one."""
+    """How many columns an item is averaged over; rates of several columns are never shown as one."""
 
     @property
     def name(self) -> str:
-        """What is measured: the evaluator, with the scale of its scores where one is declared, or the column."""
+        """The name of the evaluator, with the scale of its scores if it is declared, or of the column."""
         return f"{self.what} ({self.measure.range_text})" if self.what and self.measure.bounds else self.what
 
     @property
@@ -111,10 +111,10 @@ class RunDifference:
     untested: Mapping[str, int] = field(default_factory=dict)
     """Evaluators of calls, with how many items are in none of their tests because an answer is cached."""
     without_calls: int = 0
-    """How many lines have another verdict without what the calls of cached answers measured."""
+    """How many lines have another verdict without evaluators that measure calls of cached answers."""
 
     def worse(self, level: float = LEVEL) -> tuple[MeasuredDifference, ...]:
-        """What got worse, beyond chance."""
+        """The significantly worse figures."""
         return tuple(test for test in (self.passes, *self.tests) if test.worse(level))
 
 
@@ -133,7 +133,7 @@ class SharedItem(NamedTuple):
 
 
 class PairedItems:
-    """What the items came to that the first run and a later one have; none of their answers is kept."""
+    """The results of the items that the first run and a later one share; their answers are not kept."""
 
     def __init__(self, first: RunAnswers, later: RunAnswers) -> None:
         self._first, self._later = first, later
@@ -214,7 +214,7 @@ _ONCE = (1, 1)
 
 
 def _shares(both: ItemAnswers) -> dict[Column, _Share]:
-    """In each column the share of repeats that pass, where both runs were judged."""
+    """The share of passed repeats in each column, if both runs were judged."""
     if _is_alone(both):
         ((cell, before),), (after,) = both[0].items(), both[1].values()
         share = _share_alone(before, after)
@@ -245,7 +245,7 @@ def _outcomes(cells: Mapping[CellKey, Answer]) -> Mapping[Column, list[TurnOutco
 
 
 def _passing(outcomes: Iterable[TurnOutcome]) -> list[bool]:
-    """Of the repeats that were judged whole, which pass; each is as good as the worst of its turns."""
+    """Whether each completely judged repeat passes; its worst turn decides."""
     return [verdict == "pass" for verdict in repeat_verdicts(outcomes) if verdict in ("pass", "fail")]
 
 
@@ -282,7 +282,7 @@ def _direction(first: RunAnswers, later: RunAnswers, key: str) -> tuple[int, Mea
 
 
 def passes_by_column(items: Iterable[ItemAnswers]) -> dict[tuple[int, int], MeasuredDifference]:
-    """Whether the items pass, for each prompt and target: from statuses alone, without intervals, to be asked often."""
+    """The pass difference for each prompt and target: from statuses only, without intervals, for frequent calls."""
     shares: defaultdict[tuple[int, int], list[Pair]] = defaultdict(list)
     for both in items:
         for column, share in _shares(both).items():
@@ -293,7 +293,7 @@ def passes_by_column(items: Iterable[ItemAnswers]) -> dict[tuple[int, int], Meas
 
 
 def _mean(values: Sequence[float]) -> float:
-    """The mean; most items have one answer, for which `fmean` would take ten times as long as the rest."""
+    """The mean; most items have one answer, where `fmean` would take ten times as long as all the rest."""
     return values[0] if len(values) == 1 else fmean(values)
 
 

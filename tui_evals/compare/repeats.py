@@ -21,7 +21,7 @@ from .measures import judged_value
 class Noise:
     """Standard deviations of scores: between answers to one item, and between judgings of one answer.
 
-    None where nothing was repeated. When no answer was judged twice, the judge's noise is within the model's.
+    None without repeats. If no answer was judged twice, the judge's noise is part of the model's.
     """
 
     model: float | None
@@ -142,7 +142,7 @@ def _check_counts(n: int, c: int, k: int = 1) -> None:
 PromptTarget = tuple[int, int]
 """Prompt and target."""
 Scores = Mapping[PromptTarget, Mapping[str, Sequence[Sequence[Sequence[float]]]]]
-"""By column and evaluator: for each turn of an item its answers, each with what every judging gave it."""
+"""By column and evaluator: for each turn of an item its answers, each with the scores of all judgings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class RepeatColumn:
     flaky: tuple[RepeatedItem, ...]
     """The items whose repeats disagree, the least steady first."""
     noise: Mapping[str, Noise]
-    """By evaluator, where answers or judgings were repeated."""
+    """By evaluator, if answers or judgings were repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Repeats:
 
     columns: tuple[RepeatColumn, ...]
     passes: tuple[int, ...]
-    """The scoring passes that judged alike and each for itself: what they give one answer differs by noise only."""
+    """The comparable, independent scoring passes: their scores of one answer differ only by noise."""
 
 
 def read_repeats(reader: Reader, number: int) -> Repeats:
@@ -237,7 +237,7 @@ def _repeat_columns(run: RunRow, rows: Iterable[AnswerRow], scores: Scores) -> I
 
 
 def _repeated_item(rows: Sequence[AnswerRow]) -> RepeatedItem:
-    """A repeat is as good as the worst of its turns; one that was not judged whole does not count."""
+    """A repeat is as good as its worst turn; incompletely judged ones do not count."""
     verdicts = repeat_verdicts(TurnOutcome(row.turn, row.repeat, row.status) for row in rows)
     return RepeatedItem(rows[0].name, verdicts.count("pass"), verdicts.count("pass") + verdicts.count("fail"))
 

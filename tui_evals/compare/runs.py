@@ -1,4 +1,4 @@
-"""Runs, or two regions of one, answer by answer: what broke, what was fixed, and whether chance explains it."""
+"""Compares runs, or two regions of one, by answer: what broke, what was fixed, and whether it could be chance."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ MAX_RUNS = 4
 BY_ATTENTION: tuple[Kind, ...] = ("broken", "fixed", "not comparable", "gone", "new", "changed", "same")
 """The kinds in the order in which lines are listed: changes first."""
 SHARED_KINDS: frozenset[Kind | None] = frozenset(("broken", "fixed", "changed", "same"))
-"""What has an answer in both runs that can be compared."""
+"""The kinds of lines that are comparable in both runs."""
 _VERDICTS: Mapping[AnswerStatus, Verdict] = {
     status: item_verdict([TurnOutcome(0, 0, status)]) for status in get_args(AnswerStatus)
 }
 
 
 def _change(was: Verdict, now: Verdict) -> Kind:
-    """What became of an answer, by its verdicts alone."""
+    """The change of an answer, by its verdicts alone."""
     if "errored" in (was, now) or (was == "unjudged") != (now == "unjudged"):
         return "not comparable"
     return "same" if was == now else "fixed" if now == "pass" else "broken"
@@ -74,9 +74,9 @@ Pairs = Iterable[tuple[int, int]]
 
 
 class ComparedLine(NamedTuple):
-    """One turn of one item, in every run; turn and repeat are None where there is only one.
+    """One turn of one item, in every run; turn and repeat are None if there is only one.
 
-    A hundred thousand are made at once, so it is a plain tuple.
+    A plain tuple, because a hundred thousand are created at once.
     """
 
     item: str
@@ -87,42 +87,41 @@ class ComparedLine(NamedTuple):
     category: str
     answers: tuple[Answer | None, ...]
     kinds: tuple[Kind | None, ...]
-    """What each later run made of it, against the first; None where neither has it."""
+    """Its kind in each later run, compared with the first; None if neither run has it."""
     how: How | None
     edited: bool
     """The item itself was changed between the runs."""
     otherwise: tuple[bool, ...] = ()
-    """Of each later run, whether it is not comparable because it was judged by another expectation than the first.
-
-    Empty where no run is."""
+    """For each later run, whether it is not comparable because it was judged by another expectation. Empty if none is.
+    """
     without_calls: tuple[bool, ...] = ()
-    """Of each later run, whether a verdict on the time or cost of a cached answer is left out of its kind.
-
-    Empty where none is."""
+    """For each later run, whether its kind leaves out a verdict on the time or cost of a cached answer. Empty if none
+    does.
+    """
 
     @property
     def kind(self) -> Kind:
-        """What calls for attention first among its kinds."""
+        """The most important of its kinds."""
         return next(kind for kind in BY_ATTENTION if kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class RunSide:
-    """One of the runs in numbers, over what all runs share."""
+    """One of the runs in numbers, over the shared items."""
 
     run: RunRow
     scores: Mapping[str, Sequence[float]]
     """The scores of each evaluator on the answers that all runs share and it scored in all of them."""
     evaluators: frozenset[str] = frozenset()
-    """What gave scores to any of its answers."""
+    """The evaluators that scored any of its answers."""
     measures: Mapping[str, str] = field(default_factory=dict)
-    """What the scores of an evaluator are in, where it says so."""
+    """The measure of an evaluator's scores, if it declares one."""
     judged_since: float = 0.0
     """When its answers were last judged."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails, in the whole run."""
     usage: Mapping[str, Usage] = field(default_factory=dict)
-    """What its shared answers took by target, and under the empty name all of them; empty if unknown."""
+    """The cost and time of its shared answers by target, and of all under the empty name; empty if unknown."""
     part: AskedItems | None = None
     """How much of its dataset it asked, unless that is all of it."""
 
@@ -132,7 +131,7 @@ class SharedRates:
     """The pass rates of all runs in one column, or in one category of it, over the items that all of them judged."""
 
     names: tuple[str, ...]
-    """What each run calls the column."""
+    """The name of the column in each run."""
     category: str
     figures: tuple[Figure | None, ...]
 
@@ -149,7 +148,7 @@ class Comparison:
     categories: tuple[SharedRates, ...] = ()
     """One for each category of a column; empty without categories."""
     rubrics: tuple[Mapping[str, tuple[frozenset[str], frozenset[str]]], ...] = ()
-    """Of each later run: the evaluators that judged by another rubric than in the first, with both rubrics."""
+    """For each later run: the evaluators with another rubric than in the first, with both rubrics."""
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -232,7 +231,7 @@ class _Comparer:
                 self.paired[place].add((before, after), number, lines[0].category, cached)
 
     def _otherwise(self, group: Group, cells: Sequence[Mapping[CellKey, Answer]]) -> Sequence[bool]:
-        """Of each later run, whether its answers to an item are judged by another expectation than the first's."""
+        """For each later run, whether its answers to an item are judged by another expectation than the first run's."""
         sides, otherwise = self._sides, self._all_otherwise
         if not self._alike:
             otherwise = [
@@ -321,7 +320,7 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
 
 
 def _item_keys(sides: Sequence[RunAnswers], same_document: bool) -> list[list[ItemKey]]:
-    """What the items of each run are recognised by; runs that asked the same of one document share it."""
+    """The keys that identify the items of each run; runs of the same items of one document share them."""
     items = sides[0].names.keys()
     first = sides[0].item_keys(items, same_document)
     return [
@@ -340,7 +339,7 @@ def _expects_otherwise(group: Group, sides: Sequence[RunAnswers], number: int) -
 def _judged_apart(
     group: Group, cells: Sequence[Mapping[CellKey, Answer]], sides: Sequence[RunAnswers], otherwise: Sequence[bool]
 ) -> dict[CellKey, tuple[bool, ...]]:
-    """Of the cells in which an answer was judged again by itself: whether each later answer expects otherwise."""
+    """For cells with an answer that was judged again alone: whether each later answer has another expectation."""
     first, apart = group.keys[0], {}
     for cell, before in cells[0].items() if first else ():
         differs = list(otherwise)
@@ -403,12 +402,12 @@ def _lines(
 
 
 def _column(sides: Sequence[RunAnswers], cell: CellKey, one_column: bool) -> str:
-    """What a line calls the target and prompt of a cell."""
+    """The name of a cell's target and prompt in a line."""
     return "" if one_column else next(side.columns[cell[1:3]] for side in sides if cell[1:3] in side.columns)
 
 
 def _only_cell(sides: Sequence[RunAnswers]) -> CellKey | None:
-    """What all answers of two runs are to, as most ask every item once; None where there is more than one such."""
+    """The only cell of two runs, as most ask every item once; None if there are several."""
     cells = list({cell for side in sides for cell in side.answers})
     return cells[0] if len(sides) == 2 and len(cells) == 1 and not (cells[0][0] or cells[0][3]) else None
 
@@ -440,7 +439,7 @@ def _kind(before: Answer | None, after: Answer | None) -> Kind | None:
 
 
 def _kind_without_calls(before: Answer | None, after: Answer | None) -> Kind | None:
-    """The kind of a line where only calls may have judged an answer, which leaves nothing to compare."""
+    """The kind of a line where only evaluators of calls may have judged an answer, which leaves nothing to compare."""
     left = [one.status for one in (before, after) if one is not None]
     return "not comparable" if len(left) == 2 and "unjudged" in left else _kind(before, after)
 
@@ -550,7 +549,7 @@ def read_columns(reader: Reader, number: int, regions: tuple[Region, Region]) ->
 
 
 def region_name(run: RunRow, region: Region) -> str:
-    """What some columns are called together: the prompt or target that they share, else all their names."""
+    """The common name of some columns: the prompt or target that they share, else all their names."""
     prompts, targets = ({column[part] for column in region} for part in (0, 1))
     if len(region) > 1 and len(prompts) == 1 and len(run.prompts) > 1:
         return run.prompts[prompts.pop()] or "no prompt"
@@ -560,7 +559,7 @@ def region_name(run: RunRow, region: Region) -> str:
 
 
 def _facing_name(run: RunRow, one: Column, other: Column) -> str:
-    """What two columns that face each other have in common, else both names."""
+    """The common part of two compared columns, else both names."""
     if one[1] == other[1]:
         return run.targets[one[1]]
     if one[0] == other[0] and len(run.prompts) > 1:

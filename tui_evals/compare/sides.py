@@ -39,7 +39,7 @@ class ItemKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """What became of one turn of one repeat."""
+    """The result of one turn in one repeat."""
 
     turn: int
     repeat: int
@@ -47,11 +47,11 @@ class TurnOutcome:
 
 
 class Group(NamedTuple):
-    """One item across runs: its key in each run, None where it is missing."""
+    """One item across runs: its key in each run, None if it is missing."""
 
     keys: tuple[ItemKey | None, ...]
     how: How | None
-    """The weakest of what it was matched by; None when only one run has it."""
+    """The weakest key that it was matched by; None if only one run has it."""
 
 
 def match_items(runs: Sequence[Sequence[ItemKey]]) -> Iterable[Group]:
@@ -144,7 +144,7 @@ def _add_matches(
 
 
 EVALUATORS = ("Latency", "TimeToFirstToken", "TokensPerSecond", "Cost")
-"""What judges an answer by its call."""
+"""Evaluators that judge the call of an answer."""
 FORM_KEY = "response_format"
 """The key of the record that says whether an answer has the form that was asked for."""
 _NAMES = frozenset(name.casefold() for name in EVALUATORS)
@@ -243,7 +243,7 @@ CellKey = tuple[int, int, int, int]
 """Repeat, prompt, target and turn."""
 
 Rubrics = Mapping[str, frozenset[str]]
-"""The rubrics by which judges gave verdicts, by the evaluators' keys."""
+"""The rubrics of the judges' verdicts, by the evaluators' keys."""
 
 _CONTENT = (
     "prompt",
@@ -264,31 +264,31 @@ _NO_EXPECTATION = ("judge", "weight")
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One of the runs to compare: its answers, the dataset it asked, and what was judged."""
+    """One of the runs to compare: its answers, its dataset, and its scores."""
 
     run: RunRow
     rows: Iterable[ComparedFields]
     document: Mapping[str, Any]
     judged: Iterable[JudgedFields] = ()
     judged_by: JudgedBy | None = None
-    """What the answers are judged by, where that is not the dataset that was asked."""
+    """The expectations of the answers, if they are not those of the asked dataset."""
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How often each evaluator gave each label that neither passes nor fails."""
     rubrics: Rubrics = field(default_factory=dict)
-    """The rubrics by which judges gave the verdicts of an evaluator, where they are recorded."""
+    """The rubrics of the judges' verdicts for each evaluator, if they are recorded."""
     rejudged: Mapping[int, EarlierAttempt] = field(default_factory=dict)
     """Answers by their ids that are judged by another expectation than their run."""
     spent: Callable[[Collection[int] | None], Mapping[int, Spent]] | None = None
-    """What answers took, by target; of these ids, or of all where it is given None."""
+    """Returns the cost and time of answers by target; of these ids, or of all for None."""
     calls: CallVerdicts = field(default_factory=CallVerdicts)
-    """Its cached answers, and how all are judged without what calls measured."""
+    """Its cached answers, and their statuses without evaluators of calls."""
     part: AskedItems | None = None
     """How much of its dataset it asked, unless that is all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the compared answers of one target of a run took, or those of all."""
+    """The cost and time of the compared answers of one target, or of all."""
 
     answers: int
     cached: int
@@ -301,7 +301,7 @@ class Usage:
     latency: float | None
     """The median of the seconds to an answer."""
     perhaps: float = 0.0
-    """What calls without an answer may have cost besides."""
+    """The possible cost of calls without an answer."""
 
 
 class Answer(NamedTuple):
@@ -371,7 +371,7 @@ class RunAnswers:
         self.names: dict[int, str] = {}
         self.categories: dict[int, str] = {}
         self.answers: dict[CellKey, dict[int, Answer]] = {}
-        """The answers by what they are to, then by item: most runs ask all items the same."""
+        """The answers by cell, then by item: most runs ask all items in the same cells."""
         self.scores: defaultdict[str, dict[int, float]] = defaultdict(dict)
         """The scores of each evaluator by the ids of the answers; a bare verdict counts 1 or 0."""
         self._scored: defaultdict[str, dict[str | None, _Scored]] = defaultdict(dict)
@@ -384,7 +384,7 @@ class RunAnswers:
         self.calls, self.part, self._spent = ran.calls, ran.part, ran.spent
         self.count = 0
         """How many answers there are."""
-        # What many answers have in common is kept once: a run may have a hundred thousand.
+        # Equal words are stored once: a run may have a hundred thousand.
         words: dict[Any, Any] = {}
         for answer_id, item, turn, prompt, target, repeat, name, category, status, score, code, preview in ran.rows:
             category, status = words.setdefault(category, category), words.setdefault(status, status)
@@ -417,7 +417,7 @@ class RunAnswers:
         return cells if len(cells) < 2 else dict(sorted(cells.items(), key=lambda cell: cell[1].id))
 
     def scales(self, key: str) -> list[str]:
-        """What the scores of an evaluator are in, where it says so; several where it has several scales."""
+        """The measures of an evaluator's scores, if it declares them; several if it has several scales."""
         return [measure for measure in self._scored.get(key, ()) if measure]
 
     def bring(self, key: str, measure: str) -> None:
@@ -441,7 +441,7 @@ class RunAnswers:
         return sum(one.verdicts for one in parts), sum(one.above for one in parts), sum(one.below for one in parts)
 
     def usage(self, answers: Collection[int] | None) -> dict[str, Usage]:
-        """What some answers took, or all: under the empty name of all targets, then of each by its name."""
+        """The cost and time of some answers, or all: of all targets under the empty name, then of each."""
         spent = self._spent(answers) if self._spent else {}
         if not spent:
             return {}
@@ -458,7 +458,7 @@ class RunAnswers:
         return own != other
 
     def expectation_of(self, position: int, answer: Answer, turn: int) -> tuple[list[object], Evaluators]:
-        """What is expected of one answer, and the evaluators that judge every item too."""
+        """The expectation of one answer, and the evaluators that judge every item."""
         item, defaults = self.judged_by.document["items"][position], self.judged_by.document.get("default_evaluators")
         if (attempt := self.rejudged.get(answer.id)) is not None and attempt.rejudged and attempt.rejudged.expected:
             item, defaults = expected_item(attempt, item, turn), attempt.rejudged.expected.get("default_evaluators")
@@ -470,7 +470,7 @@ class RunAnswers:
         return any(answer.id in self.scores.get(key, ()) for key in keys for answer in cells.values())
 
     def item_keys(self, items: Iterable[int], same_document: bool) -> list[ItemKey]:
-        """What each item that was asked is recognised by; its position where all runs have the same document."""
+        """The keys that identify each asked item; its position if all runs have the same document."""
         return [
             ItemKey(self._test_id(n), str(n) if same_document else _content_hash(self.items[n]), n)
             for n in sorted(items)
@@ -546,7 +546,7 @@ def shared_numbers(names: Sequence[Sequence[str]]) -> list[dict[int, int]]:
 
 
 def _expectation(item: Mapping[str, Any]) -> list[tuple[object, ...]]:
-    """What is expected of the answers to an item: the texts that are right, its own evaluators, and its threshold."""
+    """The expectation of an item's answers: the right texts, its own evaluators, and its threshold."""
     turns = item.get("turns")
     return [
         (sorted(set(references(unit))), _evaluators(unit.get("evaluators")), unit.get("threshold"))

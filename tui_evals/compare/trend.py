@@ -65,7 +65,7 @@ class FirstAndLast:
     last: RunRow
     difference: RunDifference
     test: MeasuredDifference
-    """The test of what the trend shows: passing, or one evaluator."""
+    """The test of the shown figure: passing, or one evaluator."""
 
     @property
     def sentence(self) -> str:
@@ -77,7 +77,7 @@ class FirstAndLast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """One measure of several runs, the oldest first."""
+    """One figure of several runs, the oldest first."""
 
     values: Mapping[str, Values]
     """The value of each column in every run of the whole dataset; None for a partial run."""
@@ -86,7 +86,7 @@ class Trend:
     parts: Sequence[AskedItems | None] = ()
     """How much of its dataset each run asked; None where that is all of it."""
     measure: str = ""
-    """What the mean scores of an evaluator are in."""
+    """The measure of an evaluator's mean scores."""
     category: str | None = None
     """The category whose pass rate this is."""
     evaluator: str | None = None
@@ -100,7 +100,7 @@ class Trend:
 
     @property
     def title(self) -> str:
-        """What the values are."""
+        """The title of the values."""
         if self.item is not None:
             return f"The item {self.item}"
         if self.evaluator is not None:
@@ -118,7 +118,7 @@ class Trend:
             return ""
         if self.evaluator is None:
             return signed_number(100 * (last - first), ".1f") + " pts"
-        change = round(last - first, 9)  # Sums of floats leave a trace where nothing changed.
+        change = round(last - first, 9)  # Sums of floats keep a rest even if nothing changed.
         number, *_ = self._measure.texts(abs(change), first, last)
         return f"{'+' if change > 0 else '-' if change else ''}{number}"
 
@@ -131,7 +131,7 @@ class Trend:
 
     @property
     def _measure(self) -> Measure:
-        """What the mean scores are in."""
+        """The measure of the mean scores."""
         return parse_measure(self.measure)
 
     def first_and_last(self, reader: Reader, runs: Sequence[RunRow]) -> Iterator[FirstAndLast]:
@@ -266,12 +266,12 @@ def item_trend(reader: Reader, runs: Sequence[RunRow], name: str) -> Trend:
 
 def signed_number(value: float, form: str) -> str:
     """A change with its sign; none before a zero."""
-    shown = f"{round(value, 9):+{form}}"  # Sums of floats leave a trace where nothing changed.
+    shown = f"{round(value, 9):+{form}}"  # Sums of floats keep a rest even if nothing changed.
     return shown if float(shown) else shown[1:]
 
 
 def column_names(run: RunRow) -> dict[Column, str]:
-    """What each column of a run is called: its target, and the prompt under test where it has a name."""
+    """The name of each column of a run: its target, and the prompt under test if it has a name."""
     return {(p, t): column_name(run, p, t) for p in range(len(run.prompts)) for t in range(len(run.targets))}
 
 

@@ -12,7 +12,7 @@ from tui_evals.compare.sides import shared_numbers
 from tui_evals.figures import percent
 
 NAMES = "ABCD"
-"""What runs are called in a comparison, in the order they were given."""
+"""The letters of runs in a comparison, in the given order."""
 COULD_BE_CHANCE = "could be chance"
 """Said of a difference that equal runs make often enough."""
 JUDGED_OTHERWISE = "judged by another expectation"
@@ -35,7 +35,7 @@ def difference_sentence(
 
 
 def otherwise_sentence(count: int) -> str:
-    """How many answers a comparison leaves out because of what they were held against; empty for none."""
+    """How many answers a comparison leaves out because their expectations differ; empty for 0."""
     if not count:
         return ""
     answers = "1 answer was" if count == 1 else f"{count:,} answers were"
@@ -77,7 +77,7 @@ def measured_sentence(test: MeasuredDifference, before: str = "A", after: str = 
 
 
 def chance_phrase(test: MeasuredDifference, level: float = LEVEL) -> str:
-    """How often equal runs differ as much, in brackets; before it the word for what they differ in often enough."""
+    """How often equal runs differ as much, in brackets; preceded by a note if that is often enough."""
     p = f"({p_phrase(test.adjusted, level)})"
     return p if test.adjusted < level else f"{COULD_BE_CHANCE} {p}"
 
@@ -106,7 +106,7 @@ def power_phrase(test: MeasuredDifference, level: float = LEVEL) -> str:
 
 
 def _outcome(test: MeasuredDifference, before: str, after: str) -> str:
-    """Who is better, where chance does not explain the difference."""
+    """The better run, if chance does not explain the difference."""
     if not test.side:
         return f"{before} and {after} differ"
     # The first of several runs is A, which every later one is compared with.

@@ -1,1 +1,1 @@
-"""From a prompt to its rules, its tests and its ground truth."""
+"""Generates rules, tests and ground truth from a prompt."""

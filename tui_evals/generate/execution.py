@@ -45,7 +45,7 @@ class Listener(Protocol):
         """Show what became of a step."""
 
     def show_wait(self, wait: StoreWait, is_over: bool) -> None:
-        """Show what the store makes it wait for."""
+        """Show what the generation waits for."""
 
 
 class Silence:
@@ -66,14 +66,14 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class GenerationResult:
-    """What came of a generation."""
+    """The result of a generation."""
 
     work: Generation
     steps: Sequence[Step]
     ended: pipeline.PipelineOutcome
     spent: float
     notes: tuple[str, ...]
-    """What to know of files that are older than their sources."""
+    """Notes about files that are older than their sources."""
 
     @property
     def dataset(self) -> Path | None:
@@ -92,7 +92,7 @@ class GenerationResult:
 
 
 class GenerationExecution:
-    """A generation while its steps are taken; it stores its progress and obeys what the store tells it."""
+    """A running generation, which stores its progress and obeys orders from the store."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class GenerationExecution:
     # -- the work
 
     async def run(self) -> GenerationResult:
-        """Take the steps, in the name of a run that keeps what they cost."""
+        """Take the steps, with a run that records their cost."""
         found, chosen, store = self._found, self._chosen, self._reader.path
         with claim_folder(self._work.folder, store), ExitStack() as stack:
             is_over = bool(found.request.until) or unfinished_run(self._work.folder, self._reader) is None
@@ -266,7 +266,7 @@ class GenerationExecution:
 def _came_out_alike(
     work: Generation, begin: Sequence[Step], made: Collection[str], place: Path | None
 ) -> Iterator[str]:
-    """A note for each step that was taken again and wrote what was there before."""
+    """A note for each repeated step whose file is unchanged."""
     for step in begin:
         if place is not None and step.name in made and _is_same(work.folder.path / step.file, place / step.file):
             yield f"{step.file} came out as it was, for its question was asked before; --no-cache asks it again"

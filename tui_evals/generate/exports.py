@@ -1,6 +1,6 @@
-"""What a generation hands over: the dataset of its tests, with what the user changed, and exports to other tools.
+"""The output of a generation: the dataset of its tests, with the user's edits, and exports to other tools.
 
-An export has a value for every input of a test, and templates spelled as its tool has them.
+An export has a value for every input of a test, and templates in the syntax of its tool.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _merge_edits(
 def _insert_new(
     items: list[Data], places: Mapping[str, int], fresh_items: Mapping[str, Data], written_hashes: Mapping[str, Any]
 ) -> list[Data]:
-    """The items with the new ones, each behind all that come before it; one that a person deleted is not new."""
+    """The items with new ones inserted after their predecessors; an item that the user deleted is not new."""
     items_after: dict[int, list[Data]] = {}
     place = 0
     for name, item in fresh_items.items():
@@ -336,7 +336,7 @@ def export_rows(
 
 
 def _expected_text(test: Test, truth: Truth | None) -> str:
-    """The groundtruth unless its judges found it poor or the test was changed since, else what the test expects."""
+    """The groundtruth unless its judges rated it poor or the test was changed since, else the test's expectation."""
     if truth is None or truth.testinput != test.testinput:
         return test.expectedoutput or ""
     poor = truth.groundtruthScore is not None and truth.groundtruthScore < BAD_SCORE
@@ -344,7 +344,7 @@ def _expected_text(test: Test, truth: Truth | None) -> str:
 
 
 def read_metrics(metrics: Mapping[str, Path], left_out: list[str], tag: str = "") -> list[tuple[str, Prompty]]:
-    """The metrics with a tag, or all; those that cannot be read are left out."""
+    """The metrics with a tag, or all; unreadable ones are left out."""
     readable = []
     for name, path in metrics.items():
         try:
@@ -441,7 +441,7 @@ def _parameters(model: object) -> dict[str, Any] | None:
 
 
 def _likeness_judge(inputs: str, expected: str) -> dict[str, Any]:
-    """A judge that compares the completion with what was expected, from 1 to 5."""
+    """A judge that compares the completion with the expected text, from 1 to 5."""
     return {
         "modelId": f"openai/{JUDGE}",
         "systemPrompt": (
@@ -492,7 +492,7 @@ def _inputs_shown(subject: Subject) -> str:
 
 
 METRIC_NAMES = ("prompt", "input", "intent", "inputSpec", "rules", "groundtruth")
-"""What metrics may name besides the inputs of the prompt and the output."""
+"""The names that metrics may use besides the inputs of the prompt and the output."""
 
 
 def all_exports(
@@ -570,7 +570,7 @@ def evals_run(
 
 
 def _item_values(subject: Subject, row: ExportRow, facts: PromptFacts) -> dict[str, str]:
-    """One row of the data: every value as the text that is in the prompt."""
+    """One row of the data: every value as text for the prompt."""
     keys = _item_keys(subject)
     metric_values = {**metric_constants(subject, facts), "input": row.test.testinput, "groundtruth": row.expected}
     values = {name: str(value) for name, value in row.values.items()}

@@ -1,4 +1,4 @@
-"""The folder of a generation: the rows in its files, and a record of what each file was made from."""
+"""The folder of a generation: the rows in its files, and a record of each file's sources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Outcome = Literal["ok", "err", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One output rule or inverse output rule, numbered from 1 over both lists, the inverse ones behind."""
+    """One output rule or inverse output rule, numbered from 1 over both lists, inverse ones last."""
 
     number: int
     text: str
@@ -44,7 +44,7 @@ class _Row(BaseModel):
 
 
 class Test(_Row):
-    """One test of `tests.json`, with further columns the model wrote."""
+    """One test of `tests.json`, with further columns of the model."""
 
     __test__ = False
 
@@ -52,7 +52,7 @@ class Test(_Row):
     testid: int | str | None = None
     testuid: str | None = None
     rule: str | None = None
-    """The rule's text when the test was made, by which it is recognised after rules were edited."""
+    """The text of the rule when the test was created, to find the rule after edits."""
     inverse: bool | None = None
     baseline: bool | None = None
     scenario: str | None = None
@@ -64,7 +64,7 @@ class Test(_Row):
 
 
 class Truth(_Row):
-    """One row of `test_groundtruth.json`: what the groundtruth model answered to a test, and how it was judged."""
+    """One row of `test_groundtruth.json`: the groundtruth model's answer to a test, and its ratings."""
 
     testuid: str
     testinput: str
@@ -76,7 +76,7 @@ class Truth(_Row):
 
 
 class TestEval(_Row):
-    """One row of `test_evals.json`: whether a test is valid input, and whether the rules alone say enough for it."""
+    """One row of `test_evals.json`: whether a test is valid input, and whether the rules suffice to answer it."""
 
     __test__ = False
 
@@ -90,7 +90,7 @@ class TestEval(_Row):
 
 
 class RuleEval(_Row):
-    """One row of `rule_evals.json`: whether the prompt says what a rule says."""
+    """One row of `rule_evals.json`: whether the prompt contains a rule."""
 
     ruleid: int
     rule: str
@@ -155,7 +155,7 @@ def chunk_rules(rules: Sequence[Rule], most: int, split: bool) -> list[list[Rule
 
 
 def all_rules(rules: Sequence[str], inverse: Sequence[str], most: int | None = None) -> list[Rule]:
-    """All rules, numbered; those beyond `most`, for which no tests are made, have the number 0."""
+    """All rules, numbered; those beyond `most`, which get no tests, have the number 0."""
     known = {(rule.inverse, rule.of): rule for rule in number_rules(rules, inverse, most)}
     return [
         known.get((turned, place)) or Rule(0, text, turned, place)
@@ -227,7 +227,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class GenerationFolder:
-    """The files of a generation; what replaces a file keeps the one before under `earlier/`."""
+    """The files of a generation; a replaced file is kept under `earlier/`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The steps of a generation: what each needs and writes, how they run, and what they cost."""
+"""The steps of a generation: their inputs and files, how they run, and their costs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Step:
     make: Callable[[Generation], Awaitable[str]]
     about: str
     sources: tuple[str, ...] = ()
-    """The files it is made from, or the prompt; an edit of one makes its own file out of date."""
+    """Its source files, or the prompt; an edit of one makes the step's file outdated."""
     wanted: Callable[[Options], bool] = lambda options: True
     left: Callable[[Generation], bool] | None = None
     """Whether something is left to do, where this does not follow from the file alone."""
@@ -60,7 +60,7 @@ def _labels_missing(work: Generation) -> bool:
 
 
 async def _label_tests(work: Generation) -> str:
-    """The tests, each with a name of its own; baseline tests are added where they are wanted."""
+    """The tests with unique names; baseline tests are added if requested."""
     if not work.options.baseline_tests:
         return rows_text(name_tests(work, work.tests))
     own = [test for test in work.tests if not test.baseline]
@@ -72,7 +72,7 @@ async def _write_dataset(work: Generation) -> str:
 
 
 async def _write_exports(work: Generation) -> str:
-    """Write the files for other programs; one that the user changed stays."""
+    """Write the files for other programs; one that the user changed is kept."""
     facts = PromptFacts(work.text("intent.txt"), work.text("input_spec.txt"), work.text("rules.txt"))
     metrics = discover_metrics(work.subject.file.parent)
     written = []
@@ -204,7 +204,7 @@ _STEP_ERRORS = (CannotGenerate, UnreadableFile, DatasetError, CannotSave, Change
 
 @dataclass(frozen=True, slots=True)
 class PipelineOutcome:
-    """How a generation ended: what it made, and why it is not finished, if it is not."""
+    """How a generation ended: its files, and why it is not finished, if it is not."""
 
     made: tuple[str, ...]
     finished: bool
@@ -220,7 +220,7 @@ def choose_steps(work: Generation, until: str | None) -> list[Step]:
 
 
 def set_results_aside(work: Generation, *names: str) -> Path | None:
-    """Set aside what some steps and those after them wrote, or keep a copy of what some rules change; where to."""
+    """Set aside the files of some steps and later ones, or copy the files that a rule changes; returns the folder."""
     if not names:
         return work.folder.set_aside(
             copies=["tests.json"] * bool(work.again) + ["inverse_rules.txt"] * bool(work.invert)
@@ -347,7 +347,7 @@ class Pipeline:
             await self._confirm_step(step)
 
     def _author(self, step: Step) -> str:
-        """Who wrote the file of a step, and whether by a script."""
+        """The model that wrote the file of a step, and whether by a script."""
         models, asker = self._work.models, self._work.asker
         by = {"baseline": models.baseline, "groundtruth": models.groundtruth}.get(step.name, models.rules)
         judged = step.name in ("groundedness", "review") and models.judges
@@ -355,7 +355,7 @@ class Pipeline:
         return f"{name} (scripted)" if asker is not None and name in asker.scripted else name
 
     async def _confirm_step(self, step: Step) -> None:
-        """Let the user look at what a step made; a no ends the generation."""
+        """Let the user review the file of a step; a no ends the generation."""
         if self._confirm is None:
             return
         async with self._confirming:
@@ -375,7 +375,7 @@ _PROMPT_OVERHEAD = 500
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """What one step takes; no cost where a price is unknown, no calls where its file is there."""
+    """The estimate of one step; no cost without a price, no calls if its file exists."""
 
     step: str
     calls: int
@@ -400,7 +400,7 @@ class _PlannedTests:
 
 
 def estimate_steps(work: Generation, steps: Sequence[Step], again: Collection[str] = ()) -> list[StepEstimate]:
-    """The estimate of each step; those in `again` are run even where their file is there."""
+    """The estimate of each step; those in `again` run even if their file exists."""
     rules = _count_rules(work, again)
     tests = _plan_tests(work, again, rules)
     return [_estimate_step(work, step, again, rules, tests) for step in steps if step.name not in _STEPS_WITHOUT_MODEL]

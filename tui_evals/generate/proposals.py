@@ -1,4 +1,4 @@
-"""Proposed items: a model writes them from items of a dataset, or failed answers become them; a person decides."""
+"""Proposed items: a model writes them from items of a dataset, or failed answers become them; the user decides."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _CARRIED = (
     *("category", "tags", "context", "tools", "tool_results", "allowed_tools", "allowed_tools_mode", "attachments"),
     *("messages", "response_format", "max_steps", "weight", "threshold", "repeats", "variables"),
 )
-"""What a new item has from the one it was written from. Evaluators are not: their values may fit that item alone."""
+"""The fields that a new item copies from its seed. Not its evaluators, whose values may fit only the seed."""
 _NEAR = 90
-"""From this likeness in percent on, two questions are said to be alike."""
+"""The similarity in percent from which two questions count as alike."""
 _COMPARED = 4_000
 """Characters of a question that are compared."""
 _AGAIN = "That is not a JSON list of items with the fields of the given item. Reply with the JSON list only."
@@ -52,7 +52,7 @@ _AGAIN = "That is not a JSON list of items with the fields of the given item. Re
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """The item that others are written from: its place in the dataset, its name, and what it holds."""
+    """The item that others are written from: its position in the dataset, its name, and its content."""
 
     place: int
     name: str
@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Where it comes from."""
+        """Its origin."""
         return proposal_facts(self.item)
 
     def stored(self) -> Data:
@@ -90,7 +90,7 @@ def stored_proposals(stored: object) -> list[Proposal]:
 
 
 def proposal_facts(item: object) -> Mapping[str, Any]:
-    """Where an item comes from that was proposed; empty for any other."""
+    """The origin of a proposed item; empty for any other."""
     extensions = item.get("extensions") if isinstance(item, dict) else None
     facts = extensions.get(FACTS) if isinstance(extensions, dict) else None
     return facts if isinstance(facts, dict) else {}
@@ -100,7 +100,7 @@ def proposal_facts(item: object) -> Mapping[str, Any]:
 
 
 def item_texts(item: Data) -> list[tuple[DataPath, str]]:
-    """The texts that make an item what it is, in reading order, each with its place in the item."""
+    """The texts of an item in reading order, each with its path."""
     turns = item.get("turns")
     found: list[tuple[DataPath, str]] = []
     for where, unit in [((), item), *((("turns", n), turn) for n, turn in enumerate(turns or ()))]:
@@ -127,7 +127,7 @@ def text_label(path: DataPath) -> str:
 
 
 def question_of(item: Data) -> str:
-    """What an item asks, without differences that change nothing: case, spaces, forms of letters."""
+    """The question of an item, normalized: case, spaces, forms of letters."""
     asked = "\n".join(text for path, text in item_texts(item) if path[-1] != "expected_response")
     return " ".join(unicodedata.normalize("NFKC", asked).casefold().split())
 
@@ -198,7 +198,7 @@ class ProposalRequest:
         return prompts.messages(STEP, texts, {"instruction": self.instruction, "count": count})
 
     def missing(self, project: Project) -> list[Permission]:
-        """What asking would do that is not agreed to yet."""
+        """The missing permissions for asking."""
         return missing_of_targets(project, [self.target])
 
     def price(self, project: Project) -> str:
@@ -218,7 +218,7 @@ class ProposalRequest:
 
 
 def read_proposals(reply: str, request: ProposalRequest, seed: Seed, when: str) -> list[Proposal]:
-    """The items of a reply, whatever is around them; what lacks a text that the seed has is left out."""
+    """The items in a reply; those that lack a text of the seed are left out."""
     objects = json_objects(reply) or json_objects(f"[{reply[reply.find('{') : reply.rfind('}') + 1]}]")
     facts = {"from": seed.name, "by": request.target.model, "instruction": request.instruction, "when": when}
     if request.rule:
@@ -265,7 +265,7 @@ def _clean(text: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of asking: how much it cost, and why some seeds got no proposals."""
+    """The result of asking: its cost, and why some seeds got no proposals."""
 
     spent: float
     problems: tuple[str, ...] = ()
@@ -274,11 +274,9 @@ class Asked:
 async def ask_for_proposals(
     request: ProposalRequest, project: Project, name: str, found: Callable[[Seed, list[Proposal], float], None]
 ) -> Asked:
-    """Ask once for each seed and hand over what came of it, if only that it is done, with what was spent by then.
+    """Ask once for each seed and pass on its proposals, even if there are none, with the cost so far.
 
-    Cancelling it ends it; what was handed over stays.
-
-    `name` is what the run is called that keeps the cost.
+    Cancelling ends it; earlier results stay. `name` is the name of the run that records the cost.
     """
 
     roles, budget = Roles(rules=request.target), Budget(project.settings.run.max_cost)
@@ -339,7 +337,7 @@ async def _ask_one(
 
 
 def _new_run(request: ProposalRequest, name: str, writer: Writer) -> RunRow:
-    """A run without answers that keeps what the questions cost."""
+    """A run without answers that records the cost of the questions."""
     items = [seed.item for seed in request.seeds]
     document = {"schemaVersion": CURRENT_VERSION, "metadata": {"name": name}, "items": items}
     new = NewRun(

@@ -92,7 +92,7 @@ class GenerationRequest:
     max_cost: float | None = None
     use_cache: bool = True
     title: str = ""
-    """What it makes, in the words of the face that asks."""
+    """The title of its task, in the words of the interface."""
 
     def stored(self) -> dict[str, Any]:
         """The request as the store keeps it."""
@@ -140,15 +140,15 @@ class FoundGeneration:
 
     @property
     def about(self) -> str:
-        """What identifies it among the activities of a store."""
+        """The identity of the generation among the activities of a store."""
         return about_folder(self.folder.path)
 
     def permissions(self) -> list[Permission]:
-        """What asking the models would do that is not agreed to yet."""
+        """The missing permissions of the models."""
         return missing_of_targets(self.project, self.roles.every)
 
     def destinations(self) -> Mapping[str, Mapping[str, str | None]]:
-        """Where questions and keys go."""
+        """The destinations of questions and keys."""
         return destinations(self.roles.every, self.project.environment)
 
     def open(self, budget: Budget, *, planning: bool = False) -> tuple[Generation, str]:
@@ -172,12 +172,12 @@ class FoundGeneration:
 
 
 def about_folder(folder: Path) -> str:
-    """What identifies the generation of a folder among the activities of a store."""
+    """The identity of a folder's generation among the activities of a store."""
     return str(folder.resolve())
 
 
 def find_generation(request: GenerationRequest, project: Project) -> FoundGeneration:
-    """Find prompt, folder, options and models; CannotPlan or ConfigurationError where something is wrong."""
+    """Find prompt, folder, options and models; raises CannotPlan or ConfigurationError."""
     file, folder = _prompt_and_folder(request)
     saved, targets = _saved(folder)
     options = effective_options(request.options, saved)
@@ -270,14 +270,14 @@ def _prompt_and_folder(request: GenerationRequest) -> tuple[Path, GenerationFold
 
 
 def _prompt_of(folder: GenerationFolder) -> Path | None:
-    """The prompt a folder was made for, as far as it says, under the name it had then though it may be a link."""
+    """The prompt that a folder was created for, if it is recorded, under its original name even if that is a link."""
     recorded = folder.record.get("prompt")
     file = folder.path.resolve() / recorded if isinstance(recorded, str) and recorded and "\0" not in recorded else None
     return file and file.parent.resolve() / file.name
 
 
 def _write_once(file: Path, text: str, content_name: str) -> None:
-    """Write a file; one that is there with other content is not overwritten."""
+    """Write a file; one with other content is not overwritten."""
     if file.exists() and read_text(file) != text:
         raise CannotPlan(
             f"{file} is there and holds something else than {content_name}; delete it, or choose another folder"
@@ -364,11 +364,11 @@ def _roles(request: GenerationRequest, before: Mapping[str, Any], settings: Sett
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """What a generation will take."""
+    """The estimate of a generation."""
 
     steps: Sequence[pipeline.StepEstimate]
     destinations: Mapping[str, Mapping[str, str | None]]
-    """Where questions and keys go."""
+    """The destinations of questions and keys."""
 
     @property
     def calls(self) -> int:
@@ -395,7 +395,7 @@ def plan_generation(found: FoundGeneration) -> GenerationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """The configured models by what they do; one that is not named is the model that writes the rules."""
+    """The configured models by role; a missing one is the model that writes the rules."""
 
     rules: TargetConfig
     baseline: TargetConfig | None = None
@@ -472,7 +472,7 @@ class GenerationSession:
 
 @contextlib.contextmanager
 def claim_folder(folder: GenerationFolder, store: Path) -> Iterator[None]:
-    """Keep other processes out of a folder for a block, and remove what a killed one left half-written."""
+    """Lock other processes out of a folder inside the block, and remove incomplete files of a killed one."""
     lock = run_lock(store, f"generate-{short_hash(str(folder.path.resolve()))}")
     with contextlib.ExitStack() as stack:
         try:
@@ -510,7 +510,7 @@ async def open_session(
 
 @contextlib.asynccontextmanager
 async def session_of_run(run: RunRow, roles: Roles, writer: Writer, store: Path) -> AsyncIterator[GenerationSession]:
-    """A run that keeps what questions cost, running for a block; it ends as the session says."""
+    """A run that records the cost of questions, running inside the block; its end depends on the session."""
     with hold(run_lock(store, run.key)) as lock:
         begun = run.started or time.time()
         writer.run_status(run.id, "running", pid=os.getpid(), host=socket.gethostname(), started=begun)

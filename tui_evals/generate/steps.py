@@ -55,7 +55,7 @@ def samples_text(work: Generation) -> str:
 
 
 async def write_intent(work: Generation) -> str:
-    """What the prompt is for, in a sentence."""
+    """Write the purpose of the prompt in a sentence."""
     messages = work.prompts.messages("intent", {"prompt": work.body}, _instructions(work, "intent"))
     for attempt in range(_EMPTY_ATTEMPTS):
         reply = await work.write_text("intent.txt", messages, attempt=attempt, tidy=strip_fence)
@@ -106,7 +106,7 @@ async def write_inverse_rules(work: Generation) -> str:
 
 
 async def _invert_rules(work: Generation, rules: list[str]) -> str:
-    """One inverse rule for each rule; asked again where the model wrote another number of them."""
+    """One inverse rule for each rule; asked again if the model wrote another number of them."""
     values = {"count": len(rules), **_instructions(work, "inverse")}
     messages = work.prompts.messages("inverse", {"rules": "\n".join(rules)}, values)
     reply = ""
@@ -260,7 +260,7 @@ def _sort_by_rule(tests: Sequence[Test]) -> list[Test]:
 
 
 async def _ask_for_tests(work: Generation, group: RuleGroup) -> list[Test]:
-    """Ask for tests, and for more in the same conversation; a reply without tests is asked for once more."""
+    """Ask for tests, and for more in the same conversation; after a reply without tests, asks once more."""
     inputs = work.subject.open_inputs(group.scenario)
     chat = _tests_messages(work, group, inputs)
     header = _header(inputs)
@@ -370,7 +370,7 @@ def _no_tests(work: Generation) -> CannotGenerate:
 
 
 async def write_baseline(work: Generation) -> str:
-    """As many tests as the rules got, made from the prompt alone, between lines of three equals signs."""
+    """As many tests as the rules got, written from the prompt alone, between lines of three equals signs."""
     count = sum(1 for test in work.tests if not test.baseline) or len(work.rules) * work.options.tests_per_rule
     inputs = work.subject.open_inputs(work.subject.scenarios[0])
     material = {"prompt": work.body, "inputs": describe_inputs(inputs)}
@@ -409,7 +409,7 @@ _OUTCOMES: dict[str | None, Outcome] = {"pass": "ok", "fail": "err"}
 
 
 def judge_ask(work: Generation, judge: PricedTarget, step: str, attempt: int = 0) -> Ask:
-    """The function by which an evaluator asks a judge."""
+    """The function with which an evaluator asks a judge."""
 
     async def ask(question: Question) -> str:
         params = judging_params(judge.config, question.max_tokens, question.params)
@@ -484,7 +484,7 @@ def _finish_rows(
 
 
 def known_test_evals(work: Generation) -> dict[str, TestEval]:
-    """The evaluations of tests so far, by test; those of an earlier input are left out."""
+    """The evaluations of tests so far, by test, without those of an earlier input."""
     inputs = {test.testuid: test.testinput for test in work.tests}
     text = work.folder.read("test_evals.json") or "[]"
     rows = parse_rows(TestEval, str(work.folder.path / "test_evals.json"), text)
@@ -616,7 +616,7 @@ def test_chat(work: Generation, test: Test) -> tuple[dict[str, Any], ...]:
 
 
 async def _judge_output(work: Generation, test: Test, output: str, attempt: int) -> JudgedTruth:
-    """Have each judge score an answer; only numbers count for the mean."""
+    """Let each judge score an answer; only numbers count for the mean."""
     path = work.groundtruth_metric
     kind = shipped_metric("groundtruth-eval") if path is None else metric_evaluator(_metric_name(path.name), path)
     evidence = Evidence(

@@ -1,4 +1,4 @@
-"""What every step works with: the options, the prompt, the folder and the models."""
+"""Shared by all steps: the options, the prompt, the folder and the models."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ _LITERALS: Mapping[type, str] = {bool: "boolean", int: "number", float: "number"
 
 @dataclass(frozen=True, slots=True)
 class PromptInput:
-    """One input of a prompt; `default` is None where it has none."""
+    """One input of a prompt; `default` is None without one."""
 
     name: str
     type: str = "string"
@@ -166,13 +166,13 @@ class Subject:
     file: Path
     prompty: Prompty
     body: str
-    """Its text with the lines that say who speaks."""
+    """Its text with the lines that name the speaker."""
     inputs: tuple[PromptInput, ...]
     scenarios: tuple[Scenario, ...]
     samples: tuple[Mapping[str, Any], ...]
     instructions: Mapping[str, str]
     declared: bool
-    """Whether the prompt has inputs; one without is followed by the test's input."""
+    """Whether the prompt has inputs; without any, the test's input follows the prompt."""
 
     @property
     def id(self) -> str:
@@ -238,7 +238,7 @@ def _prompt_inputs(prompt: Prompty) -> tuple[PromptInput, ...]:
 
 
 def _instructions(front: Mapping[str, str], options: Options) -> dict[str, str]:
-    """What is added to the question of a step: an option, else what the front matter says."""
+    """The additions to the question of a step: an option, else the front matter."""
     return {
         "intent": options.intent_instructions or front.get("intent", ""),
         "inputspec": options.input_spec_instructions or front.get("inputSpec", ""),
@@ -335,7 +335,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The models by what they do: write, answer for the ground truth, or judge."""
+    """The models by role: writing, answering for the ground truth, or judging."""
 
     rules: PricedTarget
     baseline: PricedTarget
@@ -362,7 +362,7 @@ class Generation:
     prompts: Prompts
     models: Models
     asker: ModelAsker | None = None
-    """None where nothing is asked, because only the steps to do and their cost are wanted."""
+    """None if nothing is asked, because only the steps and their costs are needed."""
     groundtruth_metric: Path | None = None
     """The user's own metric for ground truth, in place of ours."""
     tell: Callable[[str], None] = lambda warning: None
@@ -386,7 +386,7 @@ class Generation:
         return {PROMPT: self.subject.body}
 
     def text(self, name: str) -> str:
-        """What is in a file of the folder."""
+        """The text of a file in the folder."""
         return (self.folder.read(name) or "").strip()
 
     @property
@@ -424,7 +424,7 @@ class Generation:
         return await self.asker.ask(model, messages, step, **more)
 
     async def write_text(self, file: str, messages: Messages, *, attempt: int = 0, tidy: Callable[[str], str]) -> str:
-        """What the model writes for a file, tidied; CannotGenerate where it declined."""
+        """The model's text for a file, tidied; CannotGenerate if it declined."""
         reply = await self.ask(self.models.rules, messages, file, attempt=attempt, params=CREATIVE)
         if is_refusal(reply):
             raise CannotGenerate(

@@ -62,9 +62,9 @@ class CauseText:
     text: str
     """How many answers, and why."""
     remedy: str
-    """What to do about it."""
+    """The fix."""
     filter: str
-    """What lists its answers, in `--only` and in the workbench."""
+    """The filter for its answers, in `--only` and in the workbench."""
     command: str
     """The command that lists them."""
 
@@ -142,7 +142,7 @@ def _phrases(message: str) -> Iterator[str]:
 
 
 def cause_line(causes: Sequence[FailureCause]) -> str:
-    """The most frequent cause and how many others there are, for where there is one line; empty where there is none."""
+    """The most frequent cause and the number of others, for one line; empty without causes."""
     if not causes:
         return ""
     more = f"; {len(causes) - 1} more causes" if len(causes) > 2 else "; 1 more cause" if len(causes) == 2 else ""
@@ -161,10 +161,10 @@ _PREVIEW = 160
 
 @dataclass(frozen=True, slots=True)
 class AnswerWords:
-    """What is said of how an answer came about, each fact in a few words."""
+    """The facts about how an answer was produced, each in a few words."""
 
     origin: tuple[str, ...]
-    """Where the answer comes from, if not from a model that was asked for it."""
+    """The origin of the answer, unless a model was asked for it."""
     figures: tuple[str, ...]
     """All the others, in the order in which they are always listed."""
 
@@ -177,9 +177,9 @@ class AnswerWords:
 def answer_words(
     row: AnswerRow, record: AnswerRecord | None, calls: int = 0, rejudged: EarlierAttempt | None = None
 ) -> AnswerWords:
-    """What is said of an answer; what did not happen (a call, a price) is left out.
+    """The facts about an answer, without those that did not happen (a call, a price).
 
-    `rejudged` is the earlier verdict of an answer that was judged again, where that counts.
+    `rejudged` is the earlier verdict of an answer that was judged again, if that counts.
     """
     if record is None:
         return AnswerWords((), _said(_several(row.attempts, "attempts")))
@@ -219,7 +219,7 @@ def answer_name(row: AnswerRow, conversation: bool, repeated: bool, joint: str =
 
 
 def earlier_text(attempt: EarlierAttempt) -> str:
-    """What an answer was before it was asked or judged again, on one line."""
+    """The earlier state of an answer that was asked or judged again, on one line."""
     when = f"before {local_time(attempt.time)}"
     if attempt.answer is not None:
         return f"{when}: {safe_line(error_text(attempt.answer))}"
@@ -233,7 +233,7 @@ def earlier_text(attempt: EarlierAttempt) -> str:
 
 
 def rejudged_change(before: AnswerRow, now: AnswerRow, edited: bool) -> str:
-    """What judging a single answer again came to, in a line."""
+    """The result of judging a single answer again, in a line."""
     verdicts = " → ".join(
         f"{ANSWER_LOOKS[row.status].text}{'' if row.score is None else f' {number(row.score)}'}"
         for row in (before, now)
@@ -242,7 +242,7 @@ def rejudged_change(before: AnswerRow, now: AnswerRow, edited: bool) -> str:
 
 
 def prompt_text(unit: Unit, record: AnswerRecord | None) -> str:
-    """What an item or turn asks: its prompt or simulated user, else what the chat asks that was sent."""
+    """The question of an item or turn: its prompt or simulated user, else that of the chat in the request."""
     prompt, files = unit.get("prompt"), unit.get("attachments")
     if isinstance(prompt, str):
         return "\n".join([prompt, *map(attachment_text, files if isinstance(files, list) else ())])
@@ -258,12 +258,12 @@ def expected_texts(unit: Unit) -> tuple[str, ...]:
 
 
 def expected_text(unit: Unit) -> str:
-    """All of it as one text, a line each; empty where nothing is expected."""
+    """All expected texts as one, a line each; empty without any."""
     return "\n".join(expected_texts(unit))
 
 
 def reference_text(unit: Unit, answer: str | None) -> str | None:
-    """What an answer is held against: the expected text that it says, else all of them; None where there is none."""
+    """The reference of an answer: the expected text that it equals, else all of them; None without any."""
     texts = expected_texts(unit)
     said = None if answer is None else answer.strip()
     return next((text for text in texts if text.strip() == said), "\n".join(texts)) if texts else None
@@ -298,7 +298,7 @@ def attempt_text(call: CallRecord) -> str:
 
 
 def preview_text(row: AnswerRow) -> str:
-    """The beginning of an answer for a list; an empty one is said to be."""
+    """The beginning of an answer for a list; "(empty)" for an empty one."""
     given = row.status not in ("pending", "running") and row.code is None
     return row.preview if row.preview.strip() or not given else "(empty)"
 
@@ -375,7 +375,7 @@ def complaints(record: AnswerRecord | None, scores: Iterable[ScoreRecord]) -> It
 
 
 def opinion(label: Label) -> str:
-    """What a person said of an answer, without who and why."""
+    """A person's verdict on an answer, without author and reason."""
     return f"says {label.verdict} for {label.evaluator}" if label.evaluator else f"says {label.verdict}"
 
 
@@ -391,6 +391,6 @@ def preview(text: str) -> str:
 
 
 def pretty_json(value: object) -> str:
-    """A value as JSON a person can read: on one line where it is short."""
+    """A value as readable JSON: on one line if it is short."""
     line = json.dumps(value, ensure_ascii=False)
     return line if len(line) <= _INLINE else json.dumps(value, ensure_ascii=False, indent=2)

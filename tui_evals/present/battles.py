@@ -40,7 +40,7 @@ def side_name(side: BattleSide, runs: Mapping[int, RunRow]) -> str:
 
 
 def sides_text(battle: BattleRow, runs: Mapping[int, RunRow]) -> str:
-    """Who fought, by their letters."""
+    """The sides with their letters."""
     named = zip(NAMES, battle.sides, strict=False)
     return " · ".join(f"{letter} {side_name(side, runs)}" for letter, side in named)
 
@@ -55,7 +55,7 @@ def asked_text(battle: BattleRow) -> str:
 
 
 def outcome_text(battle: BattleRow) -> str:
-    """What came of it."""
+    """The result."""
     return battle.summary or "nothing is decided yet; the battle continues"
 
 
@@ -63,7 +63,7 @@ def outcome_text(battle: BattleRow) -> str:
 
 
 def plan_lines(plan: BattlePlan) -> list[str]:
-    """What a battle will take, and where questions and keys go."""
+    """The estimate of a battle, and the destinations of questions and keys."""
     cost = estimated_cost(plan.estimate.known_cost, plan.estimate.unpriced)
     first = (
         f"{plan.pairs:,} pairs of answers, {plan.equal:,} of them equal and {plan.decided:,} decided earlier: "
@@ -73,14 +73,14 @@ def plan_lines(plan: BattlePlan) -> list[str]:
 
 
 def plan_json(plan: BattlePlan) -> dict[str, Any]:
-    """What a battle will take, as JSON data."""
+    """The estimate of a battle, as JSON data."""
     counts = {"pairs": plan.pairs, "equal_answers": plan.equal, "decided": plan.decided}
     calls = {"judge_calls": plan.estimate.judge_calls, "cost": plan.estimate.cost}
     return {**counts, **calls, "judge": plan.battle.asked.judge, "destinations": plan.destinations}
 
 
 def price_sentence(plan: BattlePlan, most: float | None) -> str:
-    """What the judge is about to be asked, what that costs, and at which cost it stops."""
+    """The number of questions to the judge, their cost, and the cost limit."""
     calls = counted(plan.estimate.judge_calls, "judge call", "judge calls")
     ends = "" if most is None else f"; it stops before {money(most)} are spent"
     return f"{calls}, {estimated_cost(plan.estimate.known_cost, plan.estimate.unpriced)}{ends}."
@@ -194,7 +194,7 @@ def _rating_table(state: BattleState, room: int | None) -> list[str]:
 
 
 def elo_ends(ends: Interval) -> str:
-    """The interval of a rating; of a run that wins or loses everything one end is unknown."""
+    """The interval of a rating; one end is unknown for a run that wins or loses everything."""
     if isinf(ends.low) or isinf(ends.high):
         known = ends.low if isinf(ends.high) else ends.high
         return "unknown" if isinf(known) else f"{known:.0f} or {'more' if isinf(ends.high) else 'less'}"
@@ -262,7 +262,7 @@ def _lean_json(lean: PositionLean) -> dict[str, Any]:
 
 
 def _interval_json(interval: Interval | None) -> list[float | None] | None:
-    """Both ends, null where one is unknown."""
+    """Both ends; null for an unknown one."""
     return None if interval is None else [end if isfinite(end) else None for end in (interval.low, interval.high)]
 
 
@@ -287,7 +287,7 @@ def step_price(step: str, calls: int, *, certain: bool) -> str:
 
 
 def step_message(step: str, state: str, result: str, *, has_file: bool) -> str:
-    """What became of a step."""
+    """The result of a step."""
     if state == "made":
         return f"{step}: {_STEP_STATES[state] if has_file or not result else result}"
     return f"{step}: {_STEP_STATES[state]}"
@@ -301,7 +301,7 @@ def generation_stopped(reason: str) -> str:
 
 
 def outdated_note(files: Sequence[str], sources: Sequence[str], steps: Sequence[str]) -> str:
-    """Which files are older than what they were made from, and how to make them again."""
+    """Which files are older than their sources, and how to create them again."""
     was, pronoun = ("were", "them") if len(steps) > 1 else ("was", "it")
     return (
         f"{_listed(files)} {was} made before {_listed(sources)} changed; `--from {','.join(steps)}` makes {pronoun} "

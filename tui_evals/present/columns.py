@@ -58,13 +58,13 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def beginning(line: str, width: int) -> str:
-    """As many signs of a line as fit."""
+    """As many characters from the beginning of a line as fit."""
     head = line[: _characters(line, 0, width)] if width > 0 else ""
     return head if cell_width(head) <= width else ""
 
 
 def ending(line: str, width: int) -> str:
-    """As many signs from the end of a line as fit."""
+    """As many characters from the end of a line as fit."""
     if _PLAIN.fullmatch(line[-width - 1 :]):
         return line[-width:] if width > 0 else ""
     from wcwidth import iter_graphemes
@@ -100,7 +100,7 @@ def wrap(text: str, room: int | None) -> list[str]:
 
 
 def breaks(line: str, width: int) -> Sequence[Break]:
-    """Where a line is broken; a space between two parts belongs to neither."""
+    """The ranges of a line after wrapping; a space between two parts is in neither."""
     if len(line) <= width and cell_width(line) <= width:
         return ((0, len(line)),)
     parts: list[Break] = []
@@ -183,19 +183,19 @@ GAP = 1
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a list: what it shows, the word above it, and how much room it wants."""
+    """A column of a list: its content, its heading, and its width."""
 
     by: str
     word: str
     wanted: int
     """The cells that its content needs; 0 if it is empty."""
     importance: int = 0
-    """Where not all fit, those with more of it stay."""
+    """If not all columns fit, more important ones stay."""
     least: int | None = None
     """Cells with which it still says something; None where it is not to be cut."""
     right: bool = False
     rest: bool = False
-    """It takes what the others leave."""
+    """Whether it takes the remaining width."""
     width: int = 0
     """Cells it was given."""
 
@@ -261,7 +261,7 @@ def names_of(names: Iterable[str]) -> Names:
 
 
 def _shared(ordered: Sequence[str]) -> str:
-    """What nearly all names begin with, up to where a word of it ends."""
+    """The common beginning of nearly all names, up to the end of a word."""
     stray = len(ordered) // _STRAY
     if not ordered or ordered[stray] == ordered[-1 - stray]:
         return ""

@@ -1,4 +1,4 @@
-"""What there is to say of a comparison: what became of an answer, and how large a difference is."""
+"""Wording for comparisons: the change of an answer, and the size of a difference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kind_counts(against: RunDifference) -> list[str]:
 
 
 def kind_text(line: ComparedLine) -> str:
-    """What became of a line, as glyph and words, with why it cannot be compared."""
+    """The change of a line as glyph and words, with the reason if it is not comparable."""
     look = KIND_LOOKS[line.kind]
     if line.kind == "not comparable" and any(line.otherwise):
         return f"{look.text}: {JUDGED_OTHERWISE}"
@@ -115,7 +115,7 @@ def population_sentence(comparison: Comparison) -> str:
 
 
 def side_name(side: RunSide) -> str:
-    """What a run is called in a comparison, marked where it asked only a part of its dataset."""
+    """The name of a run in a comparison, with a mark if it asked only a part of its dataset."""
     return f"{side.run.name} ○ {side.part.text}" if side.part else side.run.name
 
 
@@ -137,7 +137,7 @@ def label_lines(sides: Sequence[RunSide]) -> Iterator[str]:
 
 
 def usage_lines(sides: Sequence[RunSide]) -> Iterator[str]:
-    """What the shared answers took, side by side: of all targets, and of each where a run has several."""
+    """The cost and time of the shared answers, side by side: of all targets, and of each if a run has several."""
     several = any(len(side.usage) > 2 for side in sides)
     names = dict.fromkeys(name for side in sides for name in side.usage if several or not name)
     for name in names:
@@ -173,14 +173,14 @@ def direction(test: MeasuredDifference) -> str:
 
 
 def difference_verdict(test: MeasuredDifference) -> str:
-    """What a difference comes to, in a word or three."""
+    """A difference in one to three words."""
     if test.shown:
         return direction(test) or "differs"
     return COULD_BE_CHANCE if test.difference else "equal" if test.items else "nothing to compare"
 
 
 def baseline_phrases(test: MeasuredDifference, baseline: str) -> tuple[str, ...]:
-    """By how much a run passes more often than its baseline and whether that could be chance: longest words first."""
+    """The difference to a baseline, and whether it could be chance: the longest wording first."""
     if not test.items:
         return (f"nothing to compare with {baseline}", "nothing to compare")
     points = f"{100 * test.difference:+.1f}".removesuffix(".0")
@@ -248,6 +248,6 @@ def _decimals(test: MeasuredDifference, factor: float) -> int:
     high, gap = factor * max(abs(test.before), abs(test.after)), factor * abs(test.difference)
     usual = 3 if high < 10 else 2 if high < 100 else 1
     small = 2 - floor(log10(high)) if 0 < high < 0.1 else 0
-    # Sums of floats leave a trace where nothing changed.
+    # Sums of floats keep a rest even if nothing changed.
     close = -floor(log10(gap)) if gap > 1e-9 * high else 0
     return min(max(usual, small, close), 12)

@@ -58,7 +58,7 @@ def _percent(share: float) -> str:
 
 
 def change_text(cluster: Cluster) -> str:
-    """What became of a cluster since the earlier run: `new`, `+40`, or points where other answers were judged."""
+    """The change of a cluster since the earlier run: `new`, `+40`, or points if other answers were judged."""
     if cluster.is_new:
         return "new"
     if cluster.more is not None:
@@ -93,12 +93,12 @@ def share_text(cluster: Cluster) -> str:
 
 
 def cost_text(cluster: Cluster) -> str:
-    """What the answers of a cluster cost with their judges; empty where nothing is known to."""
+    """The cost of a cluster's answers with their judges; empty if unknown."""
     return f"they cost {money(cluster.cost)}" if cluster.cost else ""
 
 
 def headline(failures: FailureMap) -> str:
-    """How many answers fail, in how many clusters, and what the changes are held against."""
+    """How many answers fail, in how many clusters, and the run that changes are compared with."""
     if not failures.clusters:
         return f"No failures in {counted(failures.asked, 'answer')}."
     text = f"{failures.failing:,} of {counted(failures.asked, 'answer')} fail"
@@ -129,7 +129,7 @@ class Example:
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """Its texts with the word before each."""
+        """Its texts with their labels."""
         given = (("asked", self.asked), ("expected", self.expected), ("answer", self.said), ("why", self.why))
         return tuple((word, text) for word, text in given if text.strip())
 
@@ -140,7 +140,7 @@ def read_example(reader: Reader, run: RunRow, cluster: Cluster) -> Example | Non
 
 
 def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> dict[str, Example]:
-    """The first answer of each cluster by the key of the cluster, with what it was to be."""
+    """The first answer of each cluster with its expectation, by the key of the cluster."""
     wanted: dict[int, list[Cluster]] = {}
     for cluster in clusters:
         wanted.setdefault(cluster.answers[0], []).append(cluster)
@@ -155,7 +155,7 @@ def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> d
 
 
 def explained(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, Example]:
-    """What was asked, expected and answered, and why that is not good, by the answer."""
+    """The question, expectation, answer and reason for each answer."""
     items = reader.asked_items(run, [row.item for row in rows])
     return {
         one.row.id: _example(run, one, items.get(one.row.item, {})) for one in reader.told(run, rows, requests=True)
@@ -252,7 +252,7 @@ def failure_map_lines(
 ) -> list[str]:
     """The failure map of a run as lines for a terminal `room` cells wide, at most 20 with the usual number of clusters.
 
-    `source` is the key of the dataset, by which its baseline is found. No lines for a run without failures.
+    `source` is the key of the dataset, for its baseline. Empty for a run without failures.
     """
     return map_lines(reader, read_failure_map(reader, run, source), room=room, most=most)
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: costs, durations, tokens, scores, differences, moments, and what a run will take."""
+"""Numbers for people: costs, durations, tokens, scores, differences, times, and the estimate of a run."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def mean_with_interval(mean: EvaluatorMean) -> str:
 
 
 def distribution(mean: EvaluatorMean) -> str:
-    """What an evaluator gave where it judged nothing to pass or fail: mean, labels, or both; else empty."""
+    """The values of an evaluator without verdicts: mean, labels, or both; empty if it has verdicts."""
     if mean.passed + mean.failed:
         return ""
     return ", ".join(part for part in (mean_with_interval(mean), label_counts(mean.labels)) if part)
@@ -129,7 +129,7 @@ def measure_phrases(means: Iterable[EvaluatorMean]) -> tuple[str, ...]:
 
 
 def run_measures(reader: Reader, run: RunRow, totals: Totals) -> tuple[str, ...]:
-    """What is in the place of a pass rate where nothing in a run can fail; empty where there is a rate."""
+    """The measures that replace the pass rate if nothing in a run can fail; empty if there is a rate."""
     return measure_phrases(reader.evaluator_means(run.id)) if rateless(totals) else ()
 
 
@@ -147,7 +147,7 @@ _SHORT = 5.0
 
 
 def estimated_cost(cost: float | None, unpriced: Sequence[str] = ()) -> str:
-    """What something is expected to cost, and who of those asked has no known price; None where it is not known."""
+    """An expected cost, and the targets without a known price; None if it is unknown."""
     if unpriced:
         names = ", ".join(unpriced)
         known = f"about {money(cost)} without {names}, whose price" if cost else f"cost unknown: the price of {names}"
@@ -158,7 +158,7 @@ def estimated_cost(cost: float | None, unpriced: Sequence[str] = ()) -> str:
 
 
 def estimate_sentence(estimate: Estimate) -> str:
-    """What a run will take: calls of its targets and judges, what of them is known, money, time, and the last time."""
+    """The estimate of a run: calls of targets and judges, how many are cached, cost, time, and the last run."""
     answers, judge_calls = estimate.answers, estimate.judge_calls
     judged = judge_calls or estimate.kept or estimate.known_verdicts
     calls = [f"{counted(answers, 'call')}{_known(estimate)}{_further(estimate)}"] if answers or not judged else []
@@ -179,7 +179,7 @@ def kept_sentence(kept: int, judged: int) -> str:
 
 
 def _spared(estimate: Estimate) -> str:
-    """What need not be judged, because it was judged alike before."""
+    """What need not be judged, because it was judged before."""
     scores = f"{counted(estimate.kept, 'score is', 'scores are')} kept" if estimate.kept else ""
     verdicts = f"{counted(estimate.known_verdicts, 'verdict')} known" if estimate.known_verdicts else ""
     spared = ", ".join(filter(None, (scores, verdicts)))
@@ -193,7 +193,7 @@ def _time(estimate: Estimate) -> str:
 
 
 def _last_time(estimate: Estimate) -> str:
-    """What a run like it cost and took."""
+    """The cost and time of a similar run."""
     last = estimate.last
     if last is None or not last.cost or not estimate.calls:
         return ""

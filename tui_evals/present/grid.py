@@ -118,7 +118,7 @@ def cell_look(cell: GridCell) -> Look:
 
 
 def cell_score(cell: GridCell) -> str:
-    """The score of a cell, the mean of its repeats; empty where nothing scored it."""
+    """The score of a cell, the mean of its repeats; empty without one."""
     return "" if cell.score is None else f"{cell.score:.1f}".removesuffix(".0")
 
 
@@ -175,7 +175,7 @@ class NoColumn(ValueError):
 
 
 def columns_meant(run: RunRow, text: str) -> tuple[Column, Column]:
-    """The two columns that a person means by names with a comma between them; NoColumn where a name means several."""
+    """The two columns in a text with a comma between their names; NoColumn if a name is ambiguous."""
     first, second = regions_meant(run, text)
     if len(first) > 1 or len(second) > 1:
         raise NoColumn(f"{text!r} names more than one column on a side; name two columns: {_listed(run)}")
@@ -183,9 +183,9 @@ def columns_meant(run: RunRow, text: str) -> tuple[Column, Column]:
 
 
 def regions_meant(run: RunRow, text: str) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """The two regions that a person means by names with a comma between them; a name may hold commas itself.
+    """The two regions in a text with a comma between their names, which may contain commas themselves.
 
-    A name is that of a column, or of a prompt or target: then all its columns are meant.
+    A name is that of a column, or of a prompt or target, which means all its columns.
     """
     from tui_evals.compare.runs import regions_faced  # delays the first frame
 
@@ -254,7 +254,7 @@ class FilteredGroup:
 
 
 def grouping_names(database: Path, run: RunRow) -> list[str]:
-    """By what the answers of a run can be grouped: its fields that differ, and each variable."""
+    """The groupings of a run's answers: fields that differ, and each variable."""
     with Reader(database) as reader:
         fields = [by for by in GROUPINGS if by != "variable" and len(reader.grouped(run, by)) > 1]
         return [*fields, *(f"variable {name}" for name in reader.variables(run))]

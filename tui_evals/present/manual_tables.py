@@ -17,7 +17,7 @@ PAGES = (_HELP / "filters.md", _HELP / "reports.md")
 
 
 def with_tables(page: str) -> str:
-    """A page whose tables are as the declarations have them; all other text stays."""
+    """A page with its tables generated from the declarations; other text is unchanged."""
     page = _with_table(page, "With a value", ((key.example, key.about) for key in FILTER_KEYS.values()))
     page = _with_table(page, "Words by themselves", ((word, FILTER_WORDS[word].about) for word in SHOWN_WORDS))
     return _with_table(page, "Facts of an answer", ((fact.name, fact.about) for fact in FACTS))

@@ -1,4 +1,4 @@
-"""What a project asks a yes for and what it was given one for, in the words of every face."""
+"""The wording of permissions that a project asks for or has, for every interface."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _MOST_NAMES = 12
 
 
 def request_title(request: PermissionRequest) -> str:
-    """Who asks."""
+    """The title of the question."""
     return f"{request.root} asks for your yes before it"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLines:
-    """One thing that is asked about."""
+    """One permission in the question."""
 
     line: str
-    """What it would do: from which file, and whether its code is new since the last yes."""
+    """The action, the file that asks for it, and whether its code is new since the last approval."""
     code: tuple[str, ...]
     """The code to read before a yes: its files at first, afterwards what changed, like a pull request."""
 
@@ -55,7 +55,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def agreed_before(request: PermissionRequest) -> str:
-    """How much was agreed to already; empty where nothing was."""
+    """How many permissions were given before; empty without any."""
     count = len(request.agreed)
     if not count:
         return ""

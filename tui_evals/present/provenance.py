@@ -1,4 +1,4 @@
-"""What verifying a run found, in words: who signed it, what was changed, where its answers come from."""
+"""The result of verifying a run, in words: who signed it, what changed, where its answers come from."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ _KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a face says of a run and its chain."""
+    """The wording for a run and its chain."""
 
     verdict: ProvenanceVerdict
     sentence: str
     details: tuple[str, ...]
     """Changes and unsigned parts."""
     sources: tuple[str, ...]
-    """Where its answers come from."""
+    """The sources of its answers."""
 
     @property
     def holds(self) -> bool:
@@ -139,7 +139,7 @@ def _last_stating(found: Verified) -> Record:
 
 
 def signer_text(signer: Signer) -> str:
-    """Who signed, with the fingerprint of the key."""
+    """The signer, with the fingerprint of the key."""
     who = {"you": "you", "trusted": signer.name, "unknown": "an unknown key"}[signer.standing]
     return f"{who} ({signer.fingerprint})"
 
@@ -151,7 +151,7 @@ def part_text(part: str) -> str:
 
 
 def change_lines(change: Change, found: Verified) -> Iterator[str]:
-    """What differs of one part: its columns, then the rows by name."""
+    """The changes of one part: its columns, then the rows by name."""
     what = part_text(change.part)
     if change.columns == (DIGESTS,):
         yield f"{what}: what was kept to check them was changed"
@@ -173,7 +173,7 @@ def change_lines(change: Change, found: Verified) -> Iterator[str]:
 
 
 def source_lines(found: Verified) -> Iterator[str]:
-    """Where the answers come from."""
+    """The sources of the answers."""
     sources = found.sources
     if sources.asked:
         yield f"{counted(sources.asked, 'answer')} asked by this run"
@@ -202,7 +202,7 @@ def _cached_text(cached: CachedFrom) -> str:
 
 
 def head_text(run: str, head: Link | None) -> str:
-    """By what a file made of a run can be told to be of that run; empty where it was never signed."""
+    """The line that identifies the run in an exported file; empty if it was never signed."""
     if head is None:
         return ""
     by = f"signed by key {fingerprint(head.key)}" if head.key else "not signed"

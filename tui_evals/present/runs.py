@@ -1,4 +1,4 @@
-"""What there is to say of a run: state, end, results, cost, workers, what other rules would change, what to do next."""
+"""Wording for runs: state, end, results, cost, workers, the effect of other rules, and the next step."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Cost:
     judges: float = 0.0
     unpriced: int = 0
     perhaps: float = 0.0
-    """What calls without an answer may have cost besides: they may be billed all the same."""
+    """The possible cost of calls without an answer: they may be billed anyway."""
     budget: float | None = None
-    """What may be spent; None without a limit."""
+    """The cost limit; None without one."""
 
     @property
     def text(self) -> str:
@@ -69,12 +69,12 @@ class Cost:
 
 
 def run_cost(totals: Totals, budget: float | None = None) -> Cost:
-    """What totals cost, targets and judges together."""
+    """The cost in totals, targets and judges together."""
     return Cost(totals.cost + totals.judge_cost, totals.judge_cost, totals.unpriced, totals.may_cost, budget)
 
 
 def run_budget(run: RunRow) -> float | None:
-    """What a run may spend; None without a limit."""
+    """The cost limit of a run; None without one."""
     budget: float | None = (run.config.get("terms") or {}).get("max_cost")
     return budget
 
@@ -89,14 +89,14 @@ class RunFacts:
     reason: str
     """Why it stopped, in the sentence the user saw; empty while it continues or is finished."""
     counts: str
-    """What became of its answers."""
+    """The statuses of its answers."""
     cost: Cost
     duration: str
     """How long it took; empty where it has no end."""
     judging: str
     """The progress of a rescoring; empty otherwise."""
     next_step: str
-    """The command that continues with it; empty where nothing is left to do."""
+    """The command that continues it; empty if nothing is left to do."""
     verdict: str = ""
     """Whether it met its gates and why not; empty where none were set."""
     rejudged: str = ""
@@ -109,12 +109,12 @@ class RunFacts:
 
     @property
     def sentence(self) -> str:
-        """What became of its answers, and what that cost."""
+        """The statuses of its answers, and their cost."""
         return " · ".join(filter(None, (self.counts, self.rejudged, self.cost.text)))
 
 
 def run_facts(run: RunRow, totals: Totals, measures: Sequence[str] = ()) -> RunFacts:
-    """The facts of a run; `measures` are what it has instead of a rate."""
+    """The facts of a run; `measures` replace the rate if it has none."""
     return RunFacts(
         key=run.key,
         name=run.name,
@@ -164,20 +164,20 @@ def run_duration(run: RunRow) -> str:
 
 
 def next_step(run: RunRow) -> str:
-    """What continues with a run that did not come to its end."""
+    """The command that continues an unfinished run."""
     if run.status not in ("planned", "interrupted") or GENERATION in run.config:
         return ""
     return next_command(run)
 
 
 def overshoot_sentence(run: RunRow, totals: Totals) -> str:
-    """By how much a run has exceeded what it may spend; empty where it has not."""
+    """By how much a run has exceeded its cost limit; empty if it has not."""
     limit, spent = run_budget(run), run_cost(totals).amount
     return f"{money(spent - limit)} over the limit of {money(limit)}" if limit and spent > limit else ""
 
 
 def open_phrases(run: RunRow, totals: Totals) -> tuple[str, ...]:
-    """What has no answer yet: in flight and waiting while the run executes, left over afterwards."""
+    """How many answers are missing: in flight and waiting while the run executes, left over afterwards."""
     if run.status in OVER_STATUSES:
         counts = status_counts(totals, over=True)
         return tuple(one.phrase for one in counts if one.status == "pending" and one.count)
@@ -194,7 +194,7 @@ def progress(run: RunRow, totals: Totals | None) -> str:
 
 
 def basis_sentence(totals: Totals) -> str:
-    """Of how many of its answers the verdict of a run is made, and what became of the others."""
+    """How many answers the verdict of a run is based on, and the statuses of the others."""
     judged = totals.passed + totals.failed + totals.scored
     if judged == totals.total:
         return f"rests on all {totals.total:,} answers"
@@ -275,7 +275,7 @@ def cached_text(totals: Totals) -> str:
 
 
 def totals_sentence(run: RunRow, totals: Totals, measures: Sequence[str] = (), *, whole: bool = False) -> str:
-    """`counts_sentence` of a part of a run with what it cost, or of the `whole` of it, to which its budget belongs."""
+    """`counts_sentence` for a part of a run with its cost, or for the `whole` run, with its budget."""
     cost = run_cost(totals, run_budget(run) if whole else None)
     return f"{counts_sentence(totals, measures, over=run.status in OVER_STATUSES)} · {cost.text}"
 
@@ -288,7 +288,7 @@ def target_names(run: RunRow) -> tuple[str, ...]:
 
 
 def lost_runs_sentence(store: Path, keys: Sequence[str]) -> str:
-    """Says that a store lost the runs that were executed into it, and what to do."""
+    """The message that a store lost the runs that were executed into it, and what to do."""
     named = ", ".join(keys[:_NAMED_RUNS]) + (f" and {len(keys) - _NAMED_RUNS:,} more" * (len(keys) > _NAMED_RUNS))
     return (
         f"{store} holds no run, but runs were executed into it ({named}): it was deleted, or another file is in "
@@ -297,7 +297,7 @@ def lost_runs_sentence(store: Path, keys: Sequence[str]) -> str:
 
 
 def destination_lines(destinations: object) -> list[str]:
-    """Where each target and judge sends questions and keys, as a plan says it and a run keeps it."""
+    """The destinations of each target and judge, from a plan or a stored run."""
     kept = destinations if isinstance(destinations, dict) else {}
     said = {str(name): to.get("sentence") for name, to in kept.items() if isinstance(to, dict)}
     return [safe_line(f"{name} {sentence}") for name, sentence in said.items() if isinstance(sentence, str)]
@@ -311,7 +311,7 @@ def change_lines(run: RunRow) -> list[str]:
 
 
 def judge_name(run: RunRow) -> str:
-    """Who judges, in a word or two."""
+    """The judge, in a word or two."""
     kept = run.config.get("judge")
     if isinstance(kept, dict):
         return _with_model(str(kept.get("name") or ""), _model(kept))
@@ -319,7 +319,7 @@ def judge_name(run: RunRow) -> str:
 
 
 def column_names(run: RunRow) -> dict[Column, str]:
-    """What each prompt and target is called."""
+    """The name of each prompt and target."""
     # Imported when needed, because comparing would delay the first frame.
     from tui_evals.compare.sides import column_name
 
@@ -328,7 +328,7 @@ def column_names(run: RunRow) -> dict[Column, str]:
 
 
 def line_names(run: RunRow) -> dict[Column, str]:
-    """What each column is called in lists: the target, and the prompt where there are several."""
+    """The name of each column in lists: the target, and the prompt if there are several."""
     several, targets = len(run.prompts) > 1, numbered(run.targets)
     return {
         (number, target): f"{name} · {prompt}" if several and prompt else name
@@ -356,7 +356,7 @@ class Pace:
         self._samples: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, count: int, going: bool = True) -> None:
-        """Remember how many were final by now; what came before a time in which it did not continue counts no more."""
+        """Record how many answers are final; a pause resets the measurement."""
         samples = self._samples
         if not going:
             samples.clear()
@@ -460,7 +460,7 @@ class RunWorkers:
 
     def __init__(self) -> None:
         self.rows: Sequence[WorkerRow] = ()
-        """By name; another sequence whenever something about them changed."""
+        """By name; a new sequence after each change."""
         self.totals = WorkerTotals()
         self._known: tuple[object, ...] = ()
 
@@ -491,7 +491,7 @@ def _label_of(rule: Rule) -> str:
 
 
 def rule_entry(rule: Rule) -> tuple[str, str]:
-    """What a rule is called in a list, and its value now."""
+    """The name of a rule in a list, and its current value."""
     if rule.name == "pass rule":
         return "pass rule", f"an answer needs {100 * rule.value:.0f} % of its weights"
     if rule.name == "scale":
@@ -510,7 +510,7 @@ def rule_text(rule: Rule, now: Rule) -> str:
 
 
 def what_if_phrases(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]:
-    """What changes in a few words each: how many answers, people's verdicts, then the columns whose rate moves."""
+    """The changes in a few words each: the answers, people's verdicts, then the columns whose rate changes."""
     total = len(found.statuses) + found.open
     phrases = [f"{len(found.changed):,} of {counted(total, 'judged answer')} change"]
     if found.contradicted or found.contradicted_before:

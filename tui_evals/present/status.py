@@ -1,4 +1,4 @@
-"""What statuses are called and drawn with, which of them are live or over, and how totals are counted out by them."""
+"""The names and looks of statuses, which of them are live or over, and how they are counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.store.records import LIVE_STATUSES, OVER_STATUSES, AnswerStatus, RunRow, RunStatus, Totals
 
 Tone = Literal["", "ok", "bad", "warn", "error", "busy", "dim"]
-"""What a face gives a colour to."""
+"""The tones that interfaces map to colors."""
 
 
 class Look(NamedTuple):
@@ -62,7 +62,7 @@ _STOPPED = Look("□", "stopped", "warn")
 _RESULTS: Mapping[str | None, Look] = {name: ANSWER_LOOKS[name] for name in ("pass", "fail", "error")}
 _CONTROLS = {"pause": "pausing", "stop": "stopping"}
 _LEFT = "interrupted"
-"""What has no answer because the run ended before."""
+"""The word for answers that are missing because the run has ended."""
 _PHRASES: Mapping[AnswerStatus, str] = {
     "partial": "could not be judged",
     "error": "without an answer",
@@ -91,7 +91,7 @@ def result_look(result: str | None) -> Look:
 
 
 def status_phrase(status: AnswerStatus) -> str:
-    """What a status means, in a sentence that counts answers."""
+    """The meaning of a status, for a sentence that counts answers."""
     return _PHRASES.get(status, status)
 
 
@@ -122,9 +122,9 @@ class StatusCount:
 
 
 def status_counts(totals: Totals, *, over: bool = False) -> tuple[StatusCount, ...]:
-    """How many answers have each status, those without an answer apart from those that could not be judged.
+    """The number of answers with each status; missing answers and unjudged ones are separate.
 
-    Of a run that is over nothing is in flight, whatever was counted before.
+    In a run that is over, nothing is in flight, whatever was counted before.
     """
     if over:
         totals = replace(totals, pending=totals.pending + totals.running, running=0)

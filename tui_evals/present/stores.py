@@ -61,7 +61,7 @@ def store_standing(checked: StoreCheck) -> str:
 
 
 def schema_lines(checked: StoreCheck) -> list[str]:
-    """What a store has besides the tables of tui-evals."""
+    """The objects of a store besides the tables of tui-evals."""
     lines = [f"nothing is written into it, because {checked.schema.sentence}"] if checked.schema.harmful else []
     if others := checked.schema.others:
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
@@ -70,7 +70,7 @@ def schema_lines(checked: StoreCheck) -> list[str]:
 
 
 def foreign_lines(checked: StoreCheck) -> list[str]:
-    """Says that a store belongs to another user; empty where it is yours."""
+    """The note that a store belongs to another user; empty if it is yours."""
     if checked.own:
         return []
     return ["not begun here, so its cached answers and baselines are not used; `tui-evals trust --store` changes that"]
@@ -85,7 +85,7 @@ def readable(checked: StoreCheck) -> str:
 
 
 def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
-    """What became of the rows of each table that held any, or may have held some."""
+    """The result of saving each table that had rows, or may have had some."""
     for one in tables:
         if one.table not in _NOUNS or (one.known == 0 and not (one.saved or one.dropped)):
             continue
@@ -101,7 +101,7 @@ def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
 
 
 def incomplete_lines(runs: Sequence[IncompleteRun]) -> Iterator[str]:
-    """What each run lost, and whether it can be resumed."""
+    """The lost answers of each run, and whether it can be resumed."""
     for run in runs:
         lost = f"run {run.key} ({run.name}): {run.lost:,} of {run.total:,} answers lost"
         yield f"{lost}; `tui-evals resume {run.key}` asks them again" if run.can_resume else f"{lost} for good"

@@ -1,4 +1,4 @@
-"""A transcript in lines: what was said, thought, called and found for an answer, with time and cost."""
+"""A transcript in lines: the texts, reasoning, calls and retrievals of an answer, with time and cost."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _SHORTEST = 0.001
 """Seconds that a call has to take to be worth a word."""
 Kind = Literal["asked", "step", "thought", "said", "call", "result", "failed", "found", "document", "cited", "left"]
 DEPTHS: Mapping[Kind, int] = {"asked": 0, "step": 0, "thought": 1, "call": 1, "found": 1, "cited": 1}
-"""How deep a line is in the tree of a transcript; all others are one deeper."""
+"""The depth of a line in the tree of a transcript; other kinds are one deeper."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """A line of a transcript; what a model or a tool said may be several lines of text, and is not to be trusted."""
+    """A line of a transcript; the text of a model or tool may have several lines, and is not safe."""
 
     kind: Kind
     text: str
     note: str = ""
-    """What else is known of it: who gave a result, and how long that took."""
+    """Further facts: the source of a result, and its duration."""
 
     @property
     def depth(self) -> int:
@@ -60,7 +60,7 @@ class TranscriptLine:
 
 
 class TranscriptLines(LazySequence[TranscriptLine]):
-    """The lines of a transcript, each made of its message when it is asked for."""
+    """The lines of a transcript, created from a message when they are read."""
 
     def __init__(self, transcript: Transcript, answer: str | None) -> None:
         self._transcript = transcript
@@ -81,7 +81,7 @@ class TranscriptLines(LazySequence[TranscriptLine]):
 
     @cached_property
     def _ends(self) -> Sequence[int]:
-        """Where the lines of each message end."""
+        """The index after the last line of each message."""
         counts = (sum(1 for _ in self._of(*one)) for one in enumerate(self._transcript.messages))
         return list(accumulate(counts))
 
@@ -139,7 +139,7 @@ class TranscriptLines(LazySequence[TranscriptLine]):
 
 
 def transcript_lines(record: AnswerRecord | None) -> Sequence[TranscriptLine]:
-    """All that was said and done for an answer; nothing for one that is a text and calls alone."""
+    """The lines about an answer's transcript; empty for one with only a text and calls."""
     if record is None or not (record.steps or record.transcript):
         return ()
     return TranscriptLines(transcript_of(record), record.text)
@@ -187,7 +187,7 @@ def _about(document: Document) -> str:
 
 
 def understood_text(text: str, calls: int, transcript: Transcript | None) -> str:
-    """What was understood of a reply: each kind of part with ✓ and how many, or – where there is none."""
+    """The parts that were read from a reply: each kind with ✓ and its number, or – if there is none."""
     told = transcript or Transcript()
     pairs = calls_with_results(told)
     made, given = (len(pairs) or calls), sum(result is not None for _, result in pairs)
@@ -221,7 +221,7 @@ def _media(what: str, kind: str, url: str, data: str) -> str:
 
 
 def transcript_text(record: AnswerRecord | None) -> str:
-    """All that was said and done for an answer, as one text."""
+    """The whole transcript of an answer, as one text."""
     return "\n".join(text_lines(record))
 
 
@@ -261,7 +261,7 @@ class _Counts:
 
 
 def _figures(message: Message) -> str:
-    """What a step took, in words."""
+    """The figures of a step, in words."""
     cached, took = message.more.get("from_cache") is True, message.took or Took()
     counts = _Counts(took.input_tokens, took.output_tokens, took.cached_tokens, took.reasoning_tokens)
     seconds = took.seconds
@@ -274,7 +274,7 @@ def _figures(message: Message) -> str:
 
 
 def _took(took: Took | None) -> str:
-    """How long a part took and what it cost."""
+    """The duration and cost of a part."""
     if took is None:
         return ""
     seconds = took.seconds

@@ -1,1 +1,1 @@
-"""What is handed on: files made from what the store holds."""
+"""Reports and exports: files created from the store."""

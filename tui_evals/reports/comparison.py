@@ -33,7 +33,7 @@ from tui_evals.text.strictjson import indented, one_line
 
 
 def document(reader: Reader, runs: Sequence[RunRow]) -> dict[str, Any]:
-    """All that a comparison says; later runs are each against the first, which is A."""
+    """All data of a comparison; later runs are each compared with the first, which is A."""
     totals = [reader.totals(run.id) for run in runs]
     return _document(reader, read_comparison(reader, [run.id for run in runs]), totals)
 
@@ -140,7 +140,7 @@ def _one_based(number: int | None) -> int | None:
 def _with_answers(
     reader: Reader, lines: Iterable[ComparedLine]
 ) -> Iterator[tuple[ComparedLine, Mapping[int, AnswerRecord]]]:
-    """Each line with what its answers say, by their ids, a page of lines at once."""
+    """Each line with the records of its answers, by their ids, a page of lines at once."""
     waiting = iter(lines)
     while page := list(islice(waiting, _PAGE)):
         said = reader.records(answer.id for line in page for answer in line.answers if answer)
@@ -234,11 +234,11 @@ _ROW_GROUP = 5_000
 """Rows of a row group, which is held in memory until it is written."""
 _TYPES: Mapping[Kind, type] = {"text": str, "whole": int, "number": float, "yes or no": bool}
 _KINDS: Mapping[str, Kind] = {**results.COLUMN_KINDS, "edited": "yes or no", "threshold": "number"}
-"""What a column holds, by its name or its last part; all others hold text."""
+"""The type of a column, by its name or its last part; all others are text."""
 
 
 class _Sink(io.RawIOBase):
-    """Holds what was written since it was last taken, and knows how much that is from the beginning."""
+    """Holds the data written since it was last taken, and counts all of it."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

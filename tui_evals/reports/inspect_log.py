@@ -22,13 +22,13 @@ from .results import AnswerEntry, conversations, score_record_data
 Data = dict[str, Any]
 _STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
 RECORD = "tui_evals"
-"""The metadata that holds what was recorded here: of a score all of it, of a sample its status and unscored records."""
+"""The metadata with our records: whole scores, and for a sample its status and unscored records."""
 _STATUSES = {"finished": "success", "interrupted": "cancelled"}
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _write(reader: Reader, runs: Sequence[RunRow], raw: bool) -> Iterator[str]:
-    """The log of a run; of several runs or columns all samples in one, told apart by their ids."""
+    """The log of a run; samples of several runs or columns are in one log, with different ids."""
     names = [_names(reader, run, len(runs) > 1) for run in runs]
     yield '{"version": 2, '
     yield f'"status": {_encoded(_status(runs))}, '
@@ -187,7 +187,7 @@ def _sample(name: str, model: str, entries: Sequence[AnswerEntry]) -> Data:
 
 
 def _asked(entry: AnswerEntry) -> list[Data]:
-    """What was sent, as Inspect writes a chat."""
+    """The request, as Inspect writes a chat."""
     sent = entry.record.request.get("messages") if entry.record is not None else None
     messages = (
         sent if isinstance(sent, list | tuple) and sent else [{"role": "user", "content": entry.unit.get("prompt")}]
@@ -265,7 +265,7 @@ def _output(record: AnswerRecord, model: str, usage: Data) -> Data:
 
 
 def _usage(records: Iterable[AnswerRecord | Totals | CallRecord | None]) -> Data:
-    """The tokens of all turns; what came from a cache of the provider's is counted apart there."""
+    """The tokens of all turns; those from a provider's cache are counted separately there."""
     counted: Counter[str] = Counter()
     for record in records:
         if record is None or record.input_tokens is None or record.output_tokens is None:

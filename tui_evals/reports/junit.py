@@ -46,7 +46,7 @@ _OUTCOMES = {"fail": "failure", "error": "error", "partial": "error", "pass": ""
 
 
 def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
-    """The last of the runs as JUnit XML; what broke since the first says so."""
+    """The last of the runs as JUnit XML, with a note at each case that broke since the first."""
     run = runs[-1]
     broken = broken_in(reader, runs) if len(runs) > 1 else frozenset()
     since = f"broken since {runs[0].name} ({runs[0].key}): "
@@ -130,7 +130,7 @@ def _gate_tally(run: RunRow) -> _Tally:
 
 @dataclass(slots=True)
 class _Tally:
-    """What the counting attributes of a suite say of its cases, and which answers these are."""
+    """The counting attributes of a suite, and the ids of its answers."""
 
     ids: array[int] = field(default_factory=lambda: array("q"))
     seconds: array[float] = field(default_factory=lambda: array("d"))
@@ -170,7 +170,7 @@ def _text(element: ET.Element) -> str:
 def _cases(
     reader: Reader, run: RunRow, ids: array[int], items: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[AnswerRow, AnswerEntry | None]]:
-    """The answers of a suite in their order; of those that passed or are not judged yet only the row is read."""
+    """The answers of a suite in order; for passed and unjudged ones only the row is read."""
     for start in range(0, len(ids), _PAGE):
         rows = reader.rows(ids[start : start + _PAGE])
         wrong = (row for row in rows if _OUTCOMES.get(row.status) or row.status == "unjudged")
@@ -181,7 +181,7 @@ def _cases(
 def _facts(
     run: RunRow, about: RunFacts, prompt: int, target: int, totals: Totals, measures: Sequence[str], skipped: str
 ) -> dict[str, str]:
-    """What is known of the run as a whole, then of one column of it."""
+    """The facts about the whole run, then about one column of it."""
     facts = {"run": run.key, "name": run.name, "status": about.look.word, "reason": about.reason}
     facts |= {"gates": about.verdict, "judged again": about.rejudged, "duration": about.duration}
     facts |= {"run counts": about.counts, "run cost": about.cost.text}
@@ -206,7 +206,7 @@ def _properties(facts: Mapping[str, str]) -> ET.Element:
 
 
 def _seconds(row: AnswerRow) -> str:
-    """The time to the answer; of one from the cache that of the call that was once made, as `cached` says."""
+    """The time to the answer; for a cached one, that of the original call, as `cached` tells."""
     return f"{(row.latency_ms or 0.0) / 1000:.3f}"
 
 
@@ -279,9 +279,9 @@ _LONGEST_ANNOTATION = 1_000
 
 
 def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path) -> Iterator[str]:
-    """One line for each bad answer of a run, or for each that is broken in the last of several; then how many more.
+    """One line for each bad answer of a run, or for each that broke in the last of several; then how many more.
 
-    `root` is what the dataset's path may be relative to, `workspace` what GitHub's paths are.
+    `root` is the base of the dataset's path, `workspace` that of GitHub's paths.
     """
     run = runs[-1]
     repeated = reader.repeated(run.id)

@@ -1,4 +1,4 @@
-"""Untrusted text inside Markdown: it stays text, whatever dialect and host draws it."""
+"""Puts untrusted text into Markdown: it stays text in every dialect and on every host."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TICKS = re.compile("`+")
 
 
 def code(text: str, limit: int = 80) -> str:
-    """One line as a code span, fit for a table too: no markup, mention, reference or link begins in one."""
+    """One line as a code span, also for a table: no markup, mention, reference or link starts in it."""
     # A bar divides cells even inside a code span, so it is put between two spans.
     return "&#124;".join(map(_span, safe_line(text, limit).split("|"))) or "–"
 
@@ -66,7 +66,7 @@ def _span(text: str) -> str:
 
 
 def code_element(text: str, limit: int = 80) -> str:
-    """Text as a code element of HTML, for places such as a summary."""
+    """Text as a code element of HTML, for example in a summary."""
     return f"<code>{html.escape(safe_line(text, limit), quote=False)}</code>"
 
 
@@ -163,7 +163,7 @@ def _headline(totals: Totals) -> str:
 
 
 def _sentence(about: RunFacts, measures: Sequence[str]) -> str:
-    """The sentence of a run; what evaluators and labels are called is quoted."""
+    """The sentence about a run; names of evaluators and labels are quoted."""
     plain = about.sentence
     for measure in measures:
         plain = plain.replace(measure, code(measure, 300), 1)
@@ -179,7 +179,7 @@ def _causes_text(reader: Reader, run: RunRow) -> str:
 
 
 def _unfinished_note(totals: Totals) -> str:
-    """What to add where some answers, or all, have no verdict yet."""
+    """The note if some or all answers have no verdict yet."""
     if not totals.passed:
         return ", and nothing passed"
     return " so far" if waiting_count(totals) else ""
@@ -242,7 +242,7 @@ def _test_cells(test: MeasuredDifference) -> list[str]:
 
 
 def _broken_cases(reader: Reader, comparison: Comparison, lines: Iterable[ComparedLine]) -> Iterator[str]:
-    """What each later run that broke an item says now, with what the first one said."""
+    """The answer of each later run that broke an item, with that of the first."""
     items = {side.run.id: reader.dataset(side.run).items for side in comparison.sides}
     for line in lines:
         number = 1 + line.kinds.index("broken")

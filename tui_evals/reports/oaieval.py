@@ -23,7 +23,7 @@ MISSING = "__missing_samples__"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event; `series` names the figures it counts into where a run has more than one evaluator or column."""
+    """One event; `series` names its figures if a run has more than one evaluator or column."""
 
     type: str
     sample: str
@@ -69,7 +69,7 @@ class Series:
 
 @dataclass(slots=True)
 class FinalReport:
-    """What a log comes to: the figures of each series, the tokens used, and how much could not be judged."""
+    """The figures of a log: those of each series, the tokens used, and how many answers could not be judged."""
 
     series: dict[str, Series] = field(default_factory=dict)
     usage: Counter[str] = field(default_factory=Counter)
@@ -142,7 +142,7 @@ def _line(value: Mapping[str, Any]) -> str:
 
 
 def final_report(reader: Reader, run: RunRow) -> dict[str, float]:
-    """What a run came to, under the names that the original gives its figures."""
+    """The figures of a run, under the names of the original."""
     return report(_events(reader, run))
 
 
@@ -269,7 +269,7 @@ def _score_events(
 def _graded_events(sample: str, score: ScoreRecord, when: float, series: str, judge: str | None) -> Iterator[Event]:
     metrics: Mapping[str, Mapping[str, Any]] = score.details["metrics"]
     for name, metric in metrics.items():
-        # What the judge was shown is not kept, and the original's readers want the field.
+        # The judge's prompt is not stored, and readers of the original need the field.
         sampling = {"prompt": None, "sampled": [metric.get("reply", "")], "model": judge}
         yield Event("sampling", sample, sampling, when)
         data = {"choice": metric.get("choice"), "score": metric.get("score")}
@@ -279,7 +279,7 @@ def _graded_events(sample: str, score: ScoreRecord, when: float, series: str, ju
 
 
 def _picked_answer(score: ScoreRecord, passed: bool, sampled: object) -> object:
-    """What the original says was picked, which differs from class to class."""
+    """The original's `picked` value, which differs from class to class."""
     if score.evaluator in ("FuzzyMatch", "JsonMatch"):
         return [sampled] if passed else []
     if score.evaluator in ("Includes", "JsonValid"):

@@ -23,7 +23,7 @@ Scores = Mapping["Metric", Sequence[ScoreRecord]]
 
 
 class Metric(NamedTuple):
-    """A metric as one judge applies it, with no name where the judge is not known; None is the average of several."""
+    """A metric as one judge applies it, without a name if the judge is unknown; None is the average of several."""
 
     name: str
     judge: str | None
@@ -95,7 +95,7 @@ def _item_units(item: Mapping[str, Any], defaults: Any, plain: _UnitEvaluators) 
 
 
 def _metric_names(units: Iterable[_UnitEvaluators]) -> dict[str, str]:
-    """What the metric of a key is called: as its evaluator, or where that measures several things, as its first key."""
+    """The name of a key's metric: its evaluator, or if that measures several things, its first key."""
     options: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for unit in units:
         for key, evaluator, rest in unit.options:
@@ -121,7 +121,7 @@ def scores_by_metric(records: Iterable[tuple[Metric, ScoreRecord]]) -> dict[Metr
 
 
 def with_averages(answers: Iterable[Scores]) -> list[Metric]:
-    """The metrics in the order they are met; one that several judges applied is followed by its average."""
+    """The metrics in order of occurrence; one that several judges applied is followed by its average."""
     judged: dict[str, dict[Metric, None]] = {}
     scored: set[str] = set()
     for scores in answers:
@@ -140,7 +140,7 @@ def _metrics_with_average(name: str, judged: Collection[Metric], scored: bool) -
 
 
 def measured(metric: Metric, answers: Iterable[Scores]) -> MetricMean:
-    """What a metric comes to over some answers."""
+    """The mean of a metric over some answers."""
     if metric.judge is None:
         means = [_mean(_judge_means(metric.name, scores)) for scores in answers]
         known = [mean for mean in means if mean is not None]
@@ -153,7 +153,7 @@ def measured(metric: Metric, answers: Iterable[Scores]) -> MetricMean:
 
 
 def _judge_means(name: str, scores: Scores) -> list[float]:
-    """What each judge of a metric gave one answer."""
+    """The mean score of each judge of a metric for one answer."""
     by_judge = (
         [number for record in records if (number := _judge_number(record)) is not None]
         for metric, records in scores.items()
@@ -184,7 +184,7 @@ _NOTHING = frozenset(("0", "0%", "--", "---"))
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Answers, and how many of them keep to the rules; those without a verdict are in no share."""
+    """Answers, and how many of them comply; those without a verdict are in no share."""
 
     answers: int
     judged: int
@@ -233,7 +233,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def naming_columns(overview: Overview) -> list[str]:
-    """The columns that say whose row it is; all but the model only where they tell rows apart."""
+    """The columns that identify a row; except for the model, only if they distinguish rows."""
     several = {name for name in ("run", "prompt") if len({getattr(row, name) for row in overview.rows}) > 1}
     scenario = {"scenario"} if any(row.scenario for row in overview.rows) else set()
     return [name for name in _NAMES if name in {"model"} | several | scenario]
@@ -265,7 +265,7 @@ def _count_cells(row: Row) -> dict[str, str]:
     for name, counted in (("tests", row.tests), ("baseline", row.baseline)):
         cells[name] = str(counted.answers)
         cells[f"{name} compliant"] = percent(counted.compliant, counted.judged)
-        # PromptPex counts an answer without a verdict as one that does not comply.
+        # PromptPex counts an answer without a verdict as not compliant.
         of_all = percent(counted.compliant, counted.answers) if counted.judged and counted.unjudged else "--"
         cells[f"{name} compliant of all"] = of_all
         cells[f"{name} not judged"] = str(counted.unjudged)
@@ -286,7 +286,7 @@ def _metric_cells(measure: MetricMean | None, counts: bool) -> list[str]:
 
 
 def _figure_text(measure: MetricMean) -> str:
-    """The mean of the scores; of a metric that only says OK or ERR, how many are OK, and their share."""
+    """The mean of the scores; for a metric with only OK or ERR, how many are OK, and their share."""
     if measure.mean is not None:
         return f"{measure.mean:.2f}".rstrip("0").rstrip(".")
     return f"{measure.passed} ({percent(measure.passed, measure.counted)})" if measure.counted else "--"
@@ -346,7 +346,7 @@ class NotFromRules(Exception):
 
 
 class ItemOrigin(NamedTuple):
-    """What an item was made from."""
+    """The origin of an item."""
 
     baseline: bool
     inverse: bool
@@ -355,7 +355,7 @@ class ItemOrigin(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """One answer to a test with its scores; `verdict` is None where Compliance gave none."""
+    """One answer to a test with its scores; `verdict` is None if Compliance gave none."""
 
     origin: ItemOrigin
     status: str
@@ -420,7 +420,7 @@ def _fact(origin: ItemOrigin, row: AnswerRow, records: Iterable[ScoreRecord], na
             verdicts.append(record.result)
         else:
             others.append((names.of(row.item, row.turn, record), record))
-    # Of several judges of Compliance each may object.
+    # One objection among several judges of Compliance is enough.
     verdict: Verdict | None = "err" if "fail" in verdicts else "ok" if "pass" in verdicts else None
     return Fact(origin, row.status, verdict, scores_by_metric(others))
 
@@ -462,7 +462,7 @@ def _count_verdicts(facts: Iterable[Fact]) -> Counted:
 
 
 def _notes(reader: Reader, run: RunRow, rows: Sequence[Row]) -> list[str]:
-    """What to know of a run before reading its rows."""
+    """Notes to read before the rows of a run."""
     notes = []
     if _pass_config(reader, run).get("dataset"):
         notes.append(f"{run.key}: scored again as an edited dataset says; judges are named as the run's own does.")

@@ -63,7 +63,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How the scores of several runs spread, as one stepped line each."""
+    """The distribution of several runs' scores, as one stepped line each."""
 
     lines: tuple[str, ...]
     low: str
@@ -113,7 +113,7 @@ def meter(share: float, low: float, high: float) -> Meter:
 
 
 def histogram(values: Sequence[float], thresholds: Sequence[float] = ()) -> Histogram | None:
-    """The bars of a distribution; None where there is nothing to draw."""
+    """The bars of a distribution; None without values."""
     if not values:
         return None
     binned = histograms([values])
@@ -121,7 +121,7 @@ def histogram(values: Sequence[float], thresholds: Sequence[float] = ()) -> Hist
     top, step = max(counts), WIDTH / BINS
     bars = []
     for place, count in enumerate(counts):
-        # What is there at all must be seen, however few it is.
+        # Even a single value must be visible.
         height = round(max(HEIGHT * count / top, 1.5), 1) if count else 0.0
         title = f"{_edge_text(edges[place])} to {_edge_text(edges[place + 1])}: {count:,}"
         if count:

@@ -35,7 +35,7 @@ _WORST = ("error", "partial", "fail", "unjudged", "pass", "scored")
 
 
 class AnswerEntry(NamedTuple):
-    """One answer with its question and its scores; a run has many, so it is a plain tuple."""
+    """One answer with its question and its scores; a plain tuple, because a run has many."""
 
     row: AnswerRow
     record: AnswerRecord | None
@@ -46,7 +46,7 @@ class AnswerEntry(NamedTuple):
     """The turn of a conversation, else the item itself."""
     item: Mapping[str, Any]
     rejudged: EarlierAttempt | None = None
-    """What it was, where it is judged by an expectation that was edited since."""
+    """Its earlier state, if it is judged by an edited expectation."""
 
 
 def conversations(
@@ -71,7 +71,7 @@ def read(
     *,
     requests: bool = False,
 ) -> Iterator[AnswerEntry]:
-    """Answers whole, a page of them at once; what was sent is in the record only where `requests` are wanted."""
+    """Answers with their records, a page at once; requests only if `requests`."""
     place = -1
     item: Mapping[str, Any] = {}
     for told in reader.told(run, rows, requests=requests):
@@ -165,7 +165,7 @@ def _with_outputs(unit: Mapping[str, Any], answered: AnswerEntry) -> dict[str, A
 
 
 def _rest(answered: AnswerEntry) -> dict[str, Any]:
-    """What is known of an answer and its scores, and has no place in the published format."""
+    """The facts about an answer and its scores that the published format has no place for."""
     kept = {} if answered.record is None else loads(body_of(replace(answered.record, transcript=None))[2])
     answer = {name: part for name, part in kept.items() if name not in ("text", "diagnostics")}
     scores = {
@@ -235,7 +235,7 @@ def score_object(score: ScoreRecord) -> dict[str, Any]:
 
 
 def json_lines(reader: Reader, run: RunRow) -> Iterator[str]:
-    """One line of JSON for each answer, with everything that is known of it."""
+    """One line of JSON for each answer, with all its facts."""
     for entry in read(reader, run, reader.all_rows(run.id), reader.dataset(run).items):
         yield from pieces(_line(entry, run), None)
         yield "\n"
@@ -315,7 +315,7 @@ _COLUMNS = (*_ASKED, *(fact.name for fact in FACTS))
 TRANSCRIPT = "tui_evals_transcript"
 """The extension that holds all that was said and done for an answer."""
 COLUMN_KINDS: Mapping[str, Kind] = {"turn": "whole", "repeat": "whole", **{fact.name: fact.kind for fact in FACTS}}
-"""What the columns hold that do not hold text."""
+"""The types of columns that are not text."""
 
 
 def _row(answered: AnswerEntry, run: RunRow, names: Sequence[str]) -> list[object]:
@@ -347,15 +347,15 @@ def _score_cells(score: ScoreRecord | None) -> tuple[object, ...]:
 
 
 def _column_name(key: str, grouped: bool) -> str:
-    """What a score's columns are called; those of all answers to the item say so."""
+    """The name of a score's columns, with a prefix for scores of all answers to the item."""
     return f"together.{key}" if grouped else key
 
 
 def whole_runs(reader: Reader, runs: Sequence[RunRow], digest: str) -> Iterator[str]:
-    """The companion of a file that was written of runs: a line for all of them, then one for each answer.
+    """The companion of a file that was written from runs: a line for all of them, then one for each answer.
 
-    `digest` is that of the file. Lines hold what the file has no place for: the dataset, prompts, requests, and every
-    field of answers and scores.
+    `digest` is that of the file. Lines have what the file cannot hold: the dataset, prompts, requests, and every field
+    of answers and scores.
     """
     yield one_line({"of": digest, "runs": [_whole_head(reader, run) for run in runs]}) + "\n"
     for number, run in enumerate(runs):
@@ -427,9 +427,9 @@ class ReportKind:
     is_text: bool = True
     """Whether it can be shown, and not only be written into a file."""
     has_companion: bool = False
-    """Whether an importer reads it, so that a file next to it keeps what it has no place for."""
+    """Whether an importer reads it, so that a companion keeps what it cannot hold."""
     about: str = ""
-    """What it is for, in a few words."""
+    """Its purpose, in a few words."""
 
 
 GROUP = "tui_evals.reports"
@@ -444,11 +444,11 @@ _BUILT_IN = {
     "oaieval-log": "oaieval",
     "inspect": "inspect_log",
 }
-"""The module that declares each kind; it is imported when that kind is wanted, for some of them take their time."""
+"""The module that declares each kind; imported on first use, because some are slow to import."""
 
 
 def names() -> list[str]:
-    """The names of all kinds; those of installed packages may still turn out to be unusable."""
+    """The names of all kinds; those of installed packages may turn out to be unusable."""
     return list(dict.fromkeys((*_BUILT_IN, *(point.name for point in offered(GROUP)))))
 
 
@@ -476,13 +476,13 @@ def kind_of(file: Path) -> str | None:
 
 
 def endings() -> str:
-    """Every ending, for sentences, and what keeps an installed package from adding its own."""
+    """All endings, for messages, and errors of installed packages that would add some."""
     known = dict.fromkeys(ending for _, kind in _every_kind() for ending in kind.endings)
     return "; ".join((", ".join(known), *_added().problems))
 
 
 _TOGETHER = 2**16
-"""Characters that are handed on together, for writers give a piece for each answer."""
+"""Characters that are written at once, because writers return a piece for each answer."""
 
 
 def write(name: str, reader: Reader, runs: Sequence[RunRow], *, raw: bool = False) -> Iterator[str | bytes]:

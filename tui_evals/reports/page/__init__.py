@@ -1,4 +1,4 @@
-"""A run, or up to four runs compared, as one page that needs nothing but itself and runs nothing it was given."""
+"""A run, or up to four compared runs, as one self-contained page that runs no untrusted code."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def _environment() -> Environment:
 
 
 def _safe_value(value: object) -> object:
-    """What a template prints: texts with every control and invisible character made visible, nothing for None."""
+    """The value that a template prints: text with visible control characters, empty for None."""
     return "" if value is None else safe(value) if type(value) is str else value
 
 
 @cache
 def _assets(large: bool) -> dict[str, Any]:
-    """Our own style and script, and the policy that lets the page use these two and nothing else."""
+    """Our style and script, and the policy that lets the page use only these."""
     style, script = _asset("style.css"), _asset("script.js")
     if large:
         style, script = style + _asset("rows.css"), script + _asset("rows.js")

@@ -81,7 +81,7 @@ class Card:
     expected: Text | None
     context: Text | None
     several: bool
-    """It is a conversation of more than one turn."""
+    """Whether it is a conversation with several turns."""
     talks: tuple[Talk, ...]
     together: tuple[Score, ...]
     """The scores of all its answers together."""
@@ -105,7 +105,7 @@ def cards(
     filters: Filters,
     rows: Iterable[AnswerRow] | None = None,
 ) -> Iterator[Card]:
-    """The cards in the order of the dataset, one after the other; of these answers, if they are given."""
+    """The cards in the order of the dataset; of these answers, if they are given."""
     labels = labels_of(reader, run)
     together: defaultdict[int, list[GroupScore]] = defaultdict(list)
     for record in reader.group_scores(run.id):

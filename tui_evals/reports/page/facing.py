@@ -267,9 +267,9 @@ class RunAnswer:
     letter: str
     answer: AnswerBlock | None
     kind: Kind | None
-    """What it made of the first run's answer."""
+    """Its kind compared with the first run's answer."""
     alike: bool
-    """It is the first run's answer, word for word."""
+    """Whether it equals the first run's answer."""
     where: str
 
 
@@ -344,7 +344,7 @@ def cards(reader: Reader, comparison: Comparison, evaluators: Sequence[str], col
 
 
 def _told(reader: Reader, sources: Sequence[Source], lines: Sequence[ComparedLine]) -> dict[int, AnswerDetail]:
-    """What was answered in these lines, by the ids of the answers."""
+    """The answers in these lines, by their ids."""
     told: dict[int, AnswerDetail] = {}
     for number, source in enumerate(sources):
         rows = reader.rows(answer.id for line in lines if (answer := line.answers[number]))
@@ -359,7 +359,7 @@ class _Tokens:
     columns: Sequence[str]
 
     def of(self, line: ComparedLine, sides: Iterable[RunAnswer]) -> str:
-        """What a line can be filtered by."""
+        """The filter tokens of a line."""
         failed = {score.key for side in sides if side.answer for score in side.answer.scores if score.result == "fail"}
         tokens = [f"k{KINDS.index(kind)}" for kind in dict.fromkeys(line.kinds) if kind]
         tokens += [f"c{self.categories.index(line.category)}"] if line.category in self.categories else []

@@ -70,7 +70,7 @@ def totals_share(totals: Totals) -> Share:
 
 @dataclass(slots=True)
 class RunWalk:
-    """What one walk over the answers of a run and their scores brings together: numbers, and no text of an answer."""
+    """The numbers from one pass over the answers and scores of a run, without texts."""
 
     numbers: set[int] = field(default_factory=set)
     """The items, by their places in the dataset."""
@@ -117,7 +117,7 @@ def _floats() -> array[float]:
 
 
 def walk_answers(reader: Reader, run: RunRow) -> RunWalk:
-    """What the rows of a run's answers add up to."""
+    """The sums over the rows of a run's answers."""
     walk = RunWalk()
     for row in reader.all_rows(run.id):
         walk.take(row)
@@ -183,7 +183,7 @@ _CLASSES: Mapping[Tone, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """What a column made of a turn."""
+    """The result of a column for a turn."""
 
     look: Look
     score: str
@@ -320,7 +320,7 @@ class Summary:
     """Why answers are missing, cut or not judged."""
     share: Share
     measures: tuple[str, ...]
-    """What there is in the place of a pass rate where nothing can fail."""
+    """The measures that replace the pass rate if nothing can fail."""
     parts: tuple[BarPart, ...]
     facts: tuple[Fact, ...]
     columns: tuple[ColumnFigures, ...]
@@ -330,7 +330,7 @@ class Summary:
     filters: Filters
     statuses: Mapping[str, int]
     words: Mapping[str, str]
-    """Filters besides those of the statuses that find something, each with what it means."""
+    """Filters besides those of statuses that match something, each with its meaning."""
 
 
 def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> Summary:
@@ -368,7 +368,7 @@ def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> 
 
 
 def _notice(about: RunFacts, run: RunRow, totals: Totals, incomplete: str) -> str:
-    """What to know before reading on: that the run is not over, why it stopped, and how much is missing."""
+    """The notice at the top: that the run is not over, why it stopped, and how much is missing."""
     left = waiting_count(totals)
     missing = f"{counted(left, 'answer is', 'answers are')} not there or not judged yet." if left else ""
     rejudged = f"{about.rejudged}." if about.rejudged else ""

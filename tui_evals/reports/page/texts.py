@@ -103,7 +103,7 @@ def same(left: str, right: str) -> bool:
 
 
 def marks(left: str, right: str) -> Marks | None:
-    """What differs, where that is worth showing: not between strangers, and not in texts that are too long."""
+    """The differences, if they are useful: not between unrelated texts, and not in very long ones."""
     if not left.strip() or not right.strip() or len(left) + len(right) > _COMPARED or same(left, right):
         return None
     both = all(value.lstrip()[:1] in ("{", "[") for value in (left, right))
@@ -114,7 +114,7 @@ def marks(left: str, right: str) -> Marks | None:
 
 
 def _side_spans(diff: Diff, side: str) -> tuple[DiffSpan, ...]:
-    """One side of a diff as a text again: neighbours of a kind together, and no space marked around words."""
+    """One side of a diff as text: neighbors of a kind are joined, and spaces around words are unmarked."""
     joined: list[DiffSpan] = []
     for span in _row_spans(diff.rows, side):
         for part in _trim_mark(span):
@@ -190,7 +190,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one evaluator made of an answer."""
+    """The record of one evaluator about an answer."""
 
     key: str
     kind: str
@@ -198,14 +198,14 @@ class Score:
     result: str
     glyph: str
     value: str
-    """The score with what was wanted of it."""
+    """The score with its threshold."""
     label: str
     reason: Text | None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the target wanted called."""
+    """A tool that the target called."""
 
     name: str
     arguments: Text | None
@@ -213,7 +213,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBlock:
-    """One answer with all that belongs to it."""
+    """One answer with everything about it."""
 
     status: str
     glyph: str
@@ -245,7 +245,7 @@ def answer_block(
     together: Iterable[ScoreRecord] = (),
     rejudged: EarlierAttempt | None = None,
 ) -> AnswerBlock:
-    """An answer marked against what was expected, or with the marks that are given."""
+    """An answer marked against its expectation, or with the given marks."""
     answer = record.text if record else None
     marked = marks(reference, answer) if spans is None and answer is not None else None
     if spans is None:
