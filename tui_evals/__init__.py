@@ -128,7 +128,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The library, imported when it is asked for, so that the command line starts fast."""
+    """The public names, imported on first use, so that the command line starts fast."""
     import importlib
 
     if name == "bench":

@@ -1,4 +1,4 @@
-"""The two entry points: the command line, and the workbench when nothing is asked of it."""
+"""The two entry points: the command line, and the workbench without a command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line, and open the workbench if that is what it asks for."""
+    """Run the command line, and open the workbench if it asks for that."""
     from tui_evals.cli.main import run
     from tui_evals.cli.output import print_what_the_locale_can, say_mistakes_safely
     from tui_evals.files import raise_limit

@@ -87,7 +87,7 @@ def single_answers(passed: int, judged: int) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A rate or a mean that says what it counts."""
+    """A rate or a mean with its population."""
 
     value: float
     items: int
@@ -95,7 +95,7 @@ class Figure:
     interval: Interval | None
     method: Method
     unit: str = "%"
-    """Of a rate, whose value is a share; else what the mean is measured in, or empty."""
+    """"%" for a rate, whose value is a share; else the unit of the mean, or empty."""
     population: str = "judged"
     """Which answers it counts."""
     missing: int = 0
@@ -112,10 +112,10 @@ def pass_rate(sample: Sample | None, population: str = "judged", missing: int = 
 
 
 def rate_interval(sample: Sample) -> tuple[Interval, Method]:
-    """The 95 % interval of a rate whose answers belong together by item.
+    """The 95 % interval of a rate whose answers are grouped by item.
 
-    Where an answer passed the rate is not 0, and where one failed it is not 1: an end keeps as far from them as one
-    answer among as many can tell.
+    If an answer passed, the rate is not 0, and if one failed, it is not 1: the ends keep as far from these as that many
+    answers can tell.
     """
     ends, rest = bounded_interval(sample, 0.0, 1.0), 1 - _TAIL ** (1 / sample.answers)
     low = max(ends.low, rest) if sample.total > 0 else 0.0
@@ -203,7 +203,7 @@ class Histograms:
     """How many values of each run fall into each bin; a bin holds its lower edge, the last one its upper edge too."""
 
     edges: tuple[float, ...]
-    """One more than there are bins."""
+    """One more than the number of bins."""
     counts: tuple[tuple[int, ...], ...]
 
 

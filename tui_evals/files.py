@@ -34,9 +34,9 @@ def is_private(path: Path) -> bool:
 
 
 def check_private(path: Path, base: Path | None = None, *, links_within: Path | None = None) -> Path:
-    """The path, if nothing on the way from `.evals/`, or from below `base`, leads elsewhere; UnsafeFile says what does.
+    """The path, if no link from `.evals/`, or from below `base`, leads elsewhere; UnsafeFile names the link.
 
-    The file itself may be a link to another file `links_within` a folder.
+    The file itself may be a link to another file in the folder `links_within`.
     """
     path = path.absolute()
     for place in _places(path, base):
@@ -58,7 +58,7 @@ def check_private(path: Path, base: Path | None = None, *, links_within: Path | 
 
 
 def _places(path: Path, base: Path | None) -> Iterator[Path]:
-    """What is looked at: `.evals` and all below it on the way to the path, else all below the base, else the path."""
+    """The places to check: `.evals` and all below it up to the path, else all below the base, else the path."""
     every = [*reversed(path.parents), path]
     if FOLDER in path.parts:
         first = len(path.parts) - 1 - path.parts[::-1].index(FOLDER)
@@ -79,7 +79,7 @@ def _check_link(place: Path, links_within: Path | None) -> None:
 
 
 def open_private(path: Path, flags: int, base: Path | None = None) -> int:
-    """A descriptor of a file that only its owner can read; no link on the way is followed."""
+    """A descriptor of a file that only its owner can read; no link in its path is followed."""
     check_private(path, base)
     try:
         return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -175,7 +175,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _check_links(file: Path, follow_out: bool) -> Path:
-    """Where a path leads to; CannotSave where a link, of a clone perhaps, leads out of its project."""
+    """The target of a path; CannotSave if a link, perhaps of a clone, leads out of its project."""
     if follow_out or descriptor_of(file) is not None or os.path.realpath(file) == os.devnull:
         return Path(os.path.realpath(file))
     try:
@@ -244,13 +244,13 @@ def _sync_folder(folder: Path) -> None:
 _MOST = 65_536
 """More is not asked for: some programs that a target starts close every possible file before they begin."""
 _ON_MACOS = 10_240
-"""More than this macOS refuses, whatever limit it states."""
+"""The limit that macOS enforces, whatever it reports."""
 _RESERVE = 20
 """Files that are open for a moment: names are looked up, modules imported, logs and locks looked at."""
 
 
 def raise_limit() -> None:
-    """Let this process have as many open files as the system allows it."""
+    """Let this process open as many files as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for wanted in (_MOST, _ON_MACOS):
         wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

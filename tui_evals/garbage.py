@@ -50,7 +50,7 @@ _REST, _SLICE = 0.05, 0.005
 
 
 class Foreground:
-    """Lets long work in threads rest while a key is handled, for of two threads Python runs each half of the time."""
+    """Lets long work in threads pause while a key is handled, because two threads get half of the time each."""
 
     def __init__(self) -> None:
         self._free = threading.Event()
@@ -66,7 +66,7 @@ class Foreground:
         self._free.set()
 
     def give_way(self) -> None:
-        """Rest while a person waits; long work calls this between its parts, and continues a little even so."""
+        """Pause while the user waits; long work calls this between its parts, and still makes a little progress."""
         if self._free.is_set() or threading.current_thread() is threading.main_thread():
             return
         if time.monotonic() >= self._rested + _SLICE:
@@ -78,7 +78,7 @@ foreground = Foreground()
 
 
 def give_memory_back() -> None:
-    """Give back to the system what was freed: the C library keeps the room of long texts for the next ones."""
+    """Return freed memory to the system: the C library keeps the memory of long texts for later ones."""
     import ctypes  # takes longer to import than most commands need
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only the C library of GNU keeps so much, and has this

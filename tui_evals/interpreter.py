@@ -18,7 +18,7 @@ SAFE_PATH = "PYTHONSAFEPATH"
 
 
 _of_projects: dict[str, ModuleType] = {}
-"""The modules that were loaded from projects; one of another project may take the place of such a one."""
+"""The modules that were loaded from projects; one of another project may replace them."""
 
 
 class ModuleTaken(ImportError):
@@ -36,7 +36,7 @@ def our_python() -> str:
 
 
 def forbid_core_dumps() -> None:
-    """Let this process and its children leave no picture of their memory on the disk: keys and answers are in it."""
+    """Let this process and its children write no core dumps: they contain keys and answers."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -49,7 +49,7 @@ def import_from_project(name: str, root: Path) -> ModuleType:
     importlib.invalidate_caches()
     first = name.partition(".")[0]
     spec = PathFinder.find_spec(first, [str(root)])
-    # A folder without __init__.py has no origin; one that is installed under this name goes before it, as in Python.
+    # A folder without __init__.py has no origin; an installed package of this name takes precedence, as in Python.
     if spec is not None and spec.loader is not None and spec.origin is not None:
         loaded = sys.modules.get(first)
         if loaded is None:
@@ -98,9 +98,9 @@ _known = _state()
 
 
 def upgrade_sentence() -> str:
-    """What became of the installed package since this process began; empty while it is the same version.
+    """The message that the installed package changed since this process began; empty if it is the same version.
 
-    Modules are imported when needed, so from then on old code would work with new.
+    Modules are imported when needed, so old code would run with new code from then on.
     """
     global _known
     if (state := _state()) == _known:

@@ -1,4 +1,4 @@
-"""What extends tui_evals: what modules of a room declare, and what installed packages add by entry points."""
+"""Extensions of tui_evals: objects that modules of a package declare, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ T = TypeVar("T")
 
 
 class UnusablePlugin(Exception):
-    """What an installed package offers cannot be used; the message says which package and why."""
+    """An extension of an installed package cannot be used; the message names the package and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugins(Generic[T]):
-    """What installed packages offer, by the name of the entry point, and a sentence for each that cannot be used."""
+    """Extensions by the name of the entry point, and a sentence for each that cannot be used."""
 
     by_name: Mapping[str, T]
     problems: tuple[str, ...] = ()
 
 
 def declared(package: str, attribute: str) -> Iterator[object]:
-    """What the modules of a package declare under a name, in the order of the modules' names."""
+    """The objects that the modules of a package declare under a name, in the order of the modules."""
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         value = getattr(importlib.import_module(module.name), attribute, None)
         if value is not None:
@@ -36,7 +36,7 @@ def declared(package: str, attribute: str) -> Iterator[object]:
 
 
 def offered(group: str) -> tuple[EntryPoint, ...]:
-    """What installed packages offer in a group, none of it loaded."""
+    """The entry points of installed packages in a group, without loading them."""
     return _found_on(tuple(sys.path), group)
 
 
@@ -80,7 +80,7 @@ def _offered(group: str, load: Callable[[EntryPoint], T], what: str, taken: Coll
 
 
 def installed_named(group: str, name: str, kind: type[T], what: str) -> T | None:
-    """What an installed package offers in a group under one name; UnusablePlugin where it cannot be used."""
+    """The extension of an installed package in a group under one name; UnusablePlugin if it cannot be used."""
     point = next((point for point in offered(group) if point.name == name), None)
     return None if point is None else _loaded(point, kind, what)
 
@@ -89,7 +89,7 @@ def _loaded(point: EntryPoint, kind: type[T], what: str) -> T:
     named = _named(point, what)
     try:
         value = point.load()
-    except (Exception, SystemExit) as problem:  # what a foreign package raises on import is its own affair
+    except (Exception, SystemExit) as problem:  # report any exception of a foreign package's import
         raise UnusablePlugin(f"{named} cannot be loaded: {str(problem) or type(problem).__name__}") from problem
     if not isinstance(value, kind):
         raise UnusablePlugin(f"{named} is no {kind.__name__}")

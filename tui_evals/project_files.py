@@ -1,7 +1,7 @@
-"""The one way to read a file of a project, which may be a clone that a stranger made.
+"""The only way to read a file of a project, which may be a clone from a stranger.
 
-Only an ordinary file is read, up to a size its reader names. A link may lead to another file of the project. It may
-leave the project only where a reader says so, for a file that the user named. A pipe or a device is not even opened.
+Only regular files are read, up to the size that the caller gives. A link may lead to another file of the project. It
+may leave the project only if the caller allows it, for a file that the user named. Pipes and devices are not opened.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def open_file(
 
 
 def real_path(file: Path, root: Path | None = None) -> Path:
-    """Where a file is, links followed. RefusedFile where they lead out of the folder `root`, by default its project."""
+    """The path with links followed. RefusedFile if they lead out of the folder `root`, by default its project."""
     real = Path(os.path.realpath(file))
     for place in [root] if root is not None else _projects_around(Path(os.path.abspath(file))):
         home = Path(os.path.realpath(place))
@@ -102,7 +102,7 @@ def real_path(file: Path, root: Path | None = None) -> Path:
 
 
 def resolved(file: Path) -> Path:
-    """Where a file is, links followed as far as they lead somewhere: `Path.resolve` raises for a link to itself."""
+    """The path with links followed as far as possible: `Path.resolve` raises for a link to itself."""
     return Path(os.path.realpath(file))
 
 

@@ -1,7 +1,7 @@
-"""Runs only the code of a project that the user allowed: what is imported is hashed, and these bytes compiled.
+"""Runs only approved code of a project: imported files are hashed, and these bytes are compiled.
 
-`held_to` does this for a part of our own process. `main` is what another Python begins with (`sealed_start.py`): it
-takes the seal from a variable, then runs what that Python was meant to run. So nothing of ours is imported here.
+`held_to` does this for a part of our own process. `main` starts another Python (`sealed_start.py`): it reads the seal
+from a variable, then runs the program of that Python. So nothing of ours is imported here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Seal:
 
     def __init__(self, root: str, area: str, files: Mapping[str, str], *, has_packages: bool = False) -> None:
         self.root, self.area = os.path.realpath(root), os.path.realpath(area)
-        """The project's folder, and the clone around it: what came with that is never run unasked."""
+        """The project's folder, and the clone around it, whose code is never run without approval."""
         self._files = dict(files)
         self._has_packages = has_packages
         """Whether a virtual environment came with the clone, so its packages are not installed ones."""
@@ -80,7 +80,7 @@ class Seal:
         return self.name_of(path) is not None
 
     def check(self, path: str, data: bytes) -> None:
-        """Raise NotAgreed where these bytes of a file are not what was agreed to."""
+        """Raise NotAgreed if these bytes of a file are not the approved ones."""
         name = self.name_of(path)
         if name is not None and self._files.get(name) != sha256(data).hexdigest():
             raise self._refusal(name)
@@ -106,7 +106,7 @@ _installed_folders: list[str] = []
 
 
 def _installed() -> list[str]:
-    """Where this Python keeps its own modules and installed packages, a virtual environment in the project included."""
+    """The folders of this Python's own and installed packages, including a virtual environment in the project."""
     if not _installed_folders:
         name = "python%d.%d" % sys.version_info[:2]  # noqa: UP031 - any Python 3 has to read this
         prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
@@ -210,7 +210,7 @@ def _sealed_archive(method: Callable[[Any, str], Any]) -> Callable[[Any, str], A
 
 
 def sealed_words(form: str, target: str, arguments: Sequence[str]) -> list[str]:
-    """What a Python is started with, after its options, to run a file or a module with the variable of the seal set."""
+    """The arguments of a Python, after its options, that run a file or a module under the seal in the variable."""
     return [os.path.join(os.path.dirname(os.path.abspath(__file__)), "sealed_start.py"), form, target, *arguments]
 
 
@@ -263,11 +263,11 @@ def _run_script(target: str, seal: Seal, program: ModuleType) -> None:
     loaders: Any = sys.modules["_frozen_importlib_external"]
     loader = loaders.SourceFileLoader("__main__", target)
     program.__dict__.update(__file__=target, __cached__=None, __loader__=loader)
-    exec(compile(source, target, "exec", dont_inherit=True), program.__dict__)  # noqa: S102 - what was agreed to
+    exec(compile(source, target, "exec", dont_inherit=True), program.__dict__)  # noqa: S102 - the approved code
 
 
 def _add_python_path() -> None:
-    """What PYTHONPATH adds, and the modules of its folders that a Python imports when it begins."""
+    """Apply PYTHONPATH, and import the modules in its folders that a Python imports at its start."""
     value = os.environ.pop(f"{VARIABLE}_PYTHONPATH", None)
     if value is None:
         return

@@ -1,4 +1,4 @@
-"""What the terminal one sits at can show: asked of it, and read from the environment where it does not say."""
+"""The abilities of the terminal: from its own answers, or from the environment without them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 from tui_evals.light_records import dataclass
 
 PATIENCE = 0.5
-"""Seconds after which a terminal that says nothing is left alone; most say all within a round trip."""
+"""Seconds to wait for a silent terminal; most answer within a round trip."""
 SIGNS = "─…■✓"
 """Signs that terminals of East Asia may draw two cells wide."""
 
@@ -36,14 +36,14 @@ Width = Literal["narrow", "wide", "no UTF-8", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a terminal has said of itself."""
+    """The answers of the terminal."""
 
     background: tuple[float, float, float] | None = None
     """The colour behind texts: red, green and blue, from 0 to 1."""
     cells: int | None = None
     """How many cells our signs took."""
     typed: bytes = b""
-    """What the user typed in the meantime."""
+    """The keys that the user typed meanwhile."""
 
     @property
     def width(self) -> Width:
@@ -87,7 +87,7 @@ class Question:
         self._leave()
 
     def answers(self) -> Answers:
-        """What has been said, once all has been said or a moment has passed."""
+        """The answers, once all have arrived or a moment has passed."""
         while self._terminal is not None and not _WHO.search(self._came):
             left = self._deadline - time.monotonic()
             if not select.select([self._terminal], [], [], max(left, 0))[0]:
@@ -115,13 +115,13 @@ class Question:
 
 
 def answers_in(said: bytes) -> Answers:
-    """What a terminal said, and what the user typed in between."""
+    """The answers in the terminal's output, and the user's keys in between."""
     background, place = _BACKGROUND.search(said), _PLACE.search(said)
     typed = _BEGUN.sub(b"", _WHO.sub(b"", _PLACE.sub(b"", _BACKGROUND.sub(b"", said))))
     return Answers(
         None if background is None else _colour(background.groups()),
         None if place is None else int(place[1]) - 1,
-        typed.replace(b"\n", b"\r"),  # what the terminal made of enter
+        typed.replace(b"\n", b"\r"),  # terminals may translate enter
     )
 
 
@@ -164,7 +164,7 @@ def why_ascii(encoding: str | None, environ: Mapping[str, str]) -> str:
 
 
 def colour_count(environ: Mapping[str, str]) -> int:
-    """How many colours the terminal has; 0 where none are wanted."""
+    """The number of colors of the terminal; 0 if colors are disabled."""
     term = environ.get("TERM", "")
     if environ.get("NO_COLOR") or term in ("", "dumb"):
         return 0

@@ -24,8 +24,7 @@ VERSION = 1
 Which: TypeAlias = Literal["last", "all"]
 """Which messages are the answer: the last one of the assistant that has text, or all of them together."""
 Think: TypeAlias = Literal["auto", "on", "off"]
-"""Whether reasoning is taken out of a text: where it begins with `<think>`, also where only `</think>` is in it, or
-never."""
+"""When to remove reasoning from a text: `auto` if it starts with `<think>`, `on` also if it only has `</think>`."""
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -60,7 +59,7 @@ class Text(_MessagePart):
 
 @dataclass(frozen=True, slots=True)
 class Reasoning(_MessagePart):
-    """What a model thought before it answered, or a summary of that."""
+    """The reasoning of a model before its answer, or a summary of it."""
 
     text: str = ""
     block: Any = None
@@ -86,7 +85,7 @@ class Result(_MessagePart):
     text: str = ""
     failed: bool = False
     by: str = ""
-    """What gave it: an MCP server, a file of functions, a script."""
+    """Its source: an MCP server, a file of functions, a script."""
     traceback: str = ""
 
 
@@ -103,7 +102,7 @@ class Document(_MessagePart):
 
 @dataclass(frozen=True, slots=True)
 class Retrieval(_MessagePart):
-    """What a search found, best first."""
+    """The results of a search, best first."""
 
     documents: tuple[Document, ...] = ()
     query: str = ""
@@ -121,7 +120,7 @@ class Citation(_MessagePart):
     title: str = ""
     start: int | None = None
     end: int | None = None
-    """From which to which character of the message it is cited."""
+    """The range of characters in the message that it supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,7 @@ _TYPES: Mapping[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What was said at once: by the assistant, by a user in between, or by tools."""
+    """The parts of one message: of the assistant, of a user, or of tools."""
 
     role: str
     parts: tuple[Part, ...] = ()
@@ -235,11 +234,11 @@ def reasoning_text(transcript: Transcript) -> str:
 
 
 Place: TypeAlias = tuple[int, int]
-"""Where a part is: which message, and which of its parts."""
+"""The position of a part: the number of its message, and of the part in it."""
 
 
 def outcome_places(messages: Iterable[Message]) -> dict[Place, Place | None]:
-    """Where each call has what the tool gave, None where it is unknown; an id that comes again is another call."""
+    """The position of each call's result, None if it is unknown; a repeated id is another call."""
     places: dict[Place, Place | None] = {}
     waiting: dict[str, list[Place]] = {}
     for number, message in enumerate(messages):
@@ -253,7 +252,7 @@ def outcome_places(messages: Iterable[Message]) -> dict[Place, Place | None]:
 
 
 def calls_with_results(transcript: Transcript) -> tuple[tuple[Call, Result | None], ...]:
-    """Each call with what the tool gave, None where it is unknown."""
+    """Each call with its result, None if it is unknown."""
     return tuple(
         (cast(Call, transcript.messages[number].parts[at]), _result_at(transcript, result))
         for (number, at), result in outcome_places(transcript.messages).items()
@@ -261,20 +260,20 @@ def calls_with_results(transcript: Transcript) -> tuple[tuple[Call, Result | Non
 
 
 def documents_of(transcript: Transcript) -> tuple[Document, ...]:
-    """What was retrieved, search after search."""
+    """The retrieved documents, search after search."""
     return tuple(document for search in parts_of(transcript, Retrieval) for document in search.documents)
 
 
 def steps_of(transcript: Transcript) -> tuple[dict[str, Any], ...]:
-    """Each time the assistant spoke, with its text, its calls and what the tools gave; empty for one plain message.
+    """The steps of an assistant, each with its text, its calls and their results; empty for one plain message.
 
-    A message of the user in between is what the next step was `asked`, and `parts` has all else that was said.
+    A user's message in between is `asked` of the next step, and `parts` has all other parts.
     """
     return tuple(read_steps(transcript))
 
 
 def read_steps(transcript: Transcript) -> Iterator[dict[str, Any]]:
-    """What `steps_of` tells, each step made of its messages when it is asked for."""
+    """The steps of `steps_of`, each created from its messages when it is read."""
     if not count_steps(transcript):
         return
     outcomes = outcome_places(transcript.messages)
@@ -335,7 +334,7 @@ def _step_call(call: Call, result: Result | None) -> dict[str, Any]:
 
 
 def other_parts(transcript: Transcript) -> list[dict[str, Any]]:
-    """What was said besides texts, calls and results, as JSON data."""
+    """The parts other than texts, calls and results, as JSON data."""
     return [part_data(part) for part in transcript.parts if not isinstance(part, Text | Call | Result)]
 
 
@@ -454,7 +453,7 @@ def to_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def json_in_pieces(transcript: Transcript) -> dict[str, Any]:
-    """What `to_json` gives, with an iterator for the messages, which are made one at a time."""
+    """The result of `to_json`, with an iterator that creates the messages one at a time."""
     return {**to_json(replace(transcript, messages=())), "messages": map(message_data, transcript.messages)}
 
 
@@ -473,14 +472,14 @@ _NEAR = 3
 
 
 class StoredMessages(Sequence[Message]):
-    """The messages of a long transcript as the JSON text they are stored in, each read when it is asked for."""
+    """The messages of a long transcript in their stored JSON text, each read on access."""
 
     __slots__ = ("_near", "_places", "_text")
 
     def __init__(self, text: str, places: Sequence[tuple[int, int]]) -> None:
         self._text = text
         self._places = places
-        """Where each begins and ends in the text."""
+        """The beginning and end of each in the text."""
         self._near: dict[int, Message] = {}
         """The last that were read: a call and what its tool gave are neighbors."""
 
@@ -498,7 +497,7 @@ class StoredMessages(Sequence[Message]):
             begin, end = self._places[number]
             message = message_from_data(json.loads(self._text[begin:end]))
             if len(self._near) > _NEAR:
-                self._near = {}  # a new one, for others may be reading the one before
+                self._near = {}  # a new one, because others may be reading the old one
             self._near[number] = message
         return message
 
@@ -627,7 +626,7 @@ def part_from_data(data: object) -> Part:
 
 
 def _fields_data(value: Any) -> dict[str, Any]:
-    """The fields of a record that are not what they are by default."""
+    """The fields of a record that differ from their defaults."""
     data: dict[str, Any] = {}
     for name, default, _ in _fields_of(cast(Hashable, type(value))):
         own = getattr(value, name)
@@ -664,7 +663,7 @@ def _read(kind: type[Any], data: Mapping[str, Any]) -> Any:
 
 
 def _took(data: object) -> Took | None:
-    """What something took; None where the data is not of that form alone."""
+    """The time, tokens and cost in some data; None if it has any other field."""
     forms = {name: is_form for name, _, is_form in _fields_of(Took)}
     if not isinstance(data, Mapping) or not all(name in forms and forms[name](value) for name, value in data.items()):
         return None

@@ -1,4 +1,4 @@
-"""What an importer is: what it is asked, hands back and loses of a file, and the errors that end an import."""
+"""The interface of importers: their request, their result with losses, and the errors that end an import."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS: tuple[Kind, ...] = ("left out", "changed", "carried")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One part and its fate; `where` is a file with its line, or a path in a document."""
+    """One part and what happened to it; `where` is a file with its line, or a path in a document."""
 
     kind: Kind
     what: str
@@ -73,7 +73,7 @@ class Losses:
             self._add(entry)
 
     def judges(self, place: object, told: Losses) -> None:
-        """Take in what was noted of one assertion, and whether anything of it was changed or left out."""
+        """Add the losses of one assertion, and whether it was changed or left out in part."""
         self.extend(told)
         same = all(entry.kind == "carried" for entry in told.entries)
         self.assertions[place] = same and self.assertions.get(place, True)
@@ -83,7 +83,7 @@ class Losses:
         return (entry for entry in self.entries if entry.kind == kind)
 
     def ordered(self) -> list[Loss]:
-        """What was left out, then what was changed, then what was carried."""
+        """The losses: first what was left out, then what was changed, then what was carried over."""
         return [entry for kind in KINDS for entry in self.of(kind)]
 
     def sentences(self) -> list[str]:
@@ -139,7 +139,7 @@ class ImportOptions:
     out: Path | None = None
     """The folder of the dataset; the name of its file comes from the source."""
     name: str | None = None
-    """What dataset and run are called."""
+    """The name of the dataset and the run."""
     limit: int | None = None
     """How many conversations of traces, chosen at random."""
     redact: bool = False
@@ -147,7 +147,7 @@ class ImportOptions:
     prompt: str | None = None
     """Which prompt, of a file that holds several."""
     written_by: str | None = None
-    """The version of the tool that the file was written for, where what it means depends on that."""
+    """The version of the tool that the file was written for, if its meaning depends on it."""
 
 
 Configuration = tuple[Settings, Mapping[str, str]]
@@ -167,7 +167,7 @@ class ImportProject:
 
     @contextmanager
     def writing(self, variables: Mapping[str, str]) -> Iterator[tuple[Writer, Reader]]:
-        """The store, open for writing; what looks like a secret of the environment never passes the writer."""
+        """The store, open for writing; the writer removes secrets of the environment from texts."""
         path = self.open_store()
         with Reader(path) as reader:
             if self.writer is not None:
@@ -255,7 +255,7 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """One run of several that were imported together."""
+    """One of several runs that were imported together."""
 
     key: str
     name: str
@@ -265,7 +265,7 @@ class ImportedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """What was read and where it went; without a dataset and a run there were only totals."""
+    """The source of an import and its results; without dataset and run, the source had only totals."""
 
     source: Path
     kind: str = ""
@@ -286,10 +286,10 @@ class ImportResult:
     runs: tuple[ImportedRun, ...] = ()
     """Every run, where several were imported together; `run` is the last of them."""
     losses: tuple[Loss, ...] = ()
-    """What was carried, changed and left out, each with its place."""
+    """The parts that were carried over, changed and left out, each with its place."""
     notes: tuple[str, ...] = ()
     cannot_run: tuple[str, ...] = ()
-    """What has to be put right in the dataset before a run of it can begin, each with its place."""
+    """Problems to fix in the dataset before it can run, each with its place."""
     overview: Sequence[dict[str, Any]] = ()
     """The totals, where there was nothing else."""
     next: str = ""
@@ -309,23 +309,24 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """One kind of files that can be imported. A module of this room declares it as `IMPORTER`, several as `IMPORTERS`.
+    """One kind of files that can be imported.
 
-    An installed package adds one through the entry-point group `tui_evals.importers`. `read` keeps what it finds with
-    the functions of `tui_evals.imports.keeping`, and may raise ImportFailed, DatasetError or CannotSave.
+    A module of this package declares it as `IMPORTER`, several as `IMPORTERS`. An installed package adds one with the
+    entry-point group `tui_evals.importers`. `read` stores its results with functions of `tui_evals.imports.keeping`,
+    and may raise ImportFailed, DatasetError or CannotSave.
     """
 
     kind: str
     about: str
-    """What the files are, as a list of kinds shows it."""
+    """A description of the files, for a list of kinds."""
     recognises: Callable[[Path], bool]
     read: Callable[[ImportRequest], ImportResult]
     recordings: Callable[[ImportRequest], Sequence[Recording]] | None = None
     """The finished runs in a path, with nothing kept; None where such files record no verdicts."""
     holds_answers: bool = True
-    """Whether its runs hold what was answered, so that it can be judged again."""
+    """Whether its runs have the answers, so that they can be judged again."""
     names: tuple[str, ...] = ()
-    """File names that only this tool gives: such a file, or one in the folder, outweighs whatever else is there."""
+    """File names that only this tool uses: such a file, or one in the folder, takes precedence over others."""
     also: tuple[str, ...] = ()
     """Other words for the kind."""
     preview: Callable[[Path], Iterator[str]] | None = None

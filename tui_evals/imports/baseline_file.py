@@ -1,7 +1,7 @@
 """A baseline as a committed file: the verdicts and figures of a run, without its texts, and with a digest.
 
-An item is known by its `testId` and the hash of what it is. The texts come from the dataset of the checkout, so the
-file is small, has nothing private in it, and changes line by line. What an item was before an edit is not in it.
+An item is identified by its `testId` and a hash of its content. The texts come from the dataset of the checkout, so the
+file is small, contains nothing private, and changes line by line. Earlier versions of an edited item are not in it.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class BenchFile:
         return float(value)
 
     def time(self, *place: str | int) -> float | None:
-        """The time at a place as seconds; one without a zone is local."""
+        """The time at a path in seconds; without a zone it is local."""
         text = self.get(place, str, optional=True)
         try:
             return None if text is None else datetime.fromisoformat(text).timestamp()
@@ -234,7 +234,7 @@ def _score(method: Method, score: float | None, category: str | None) -> ScoreRe
 
 _SUITE, _RUN = "suite.json", "run.json"
 _TOLD_APART: Mapping[str, Mapping[str, Any]] = {
-    "exact_match": {"compat": True},  # its option means the reverse of what it says
+    "exact_match": {"compat": True},  # its option means the opposite of its name
     "hedging_language": {"method": "bertscore"},
 }
 
@@ -292,7 +292,7 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[Recording], Losses]:
 
 
 def _suite(folder: Path, losses: Losses, run: Path | None) -> tuple[dict[str, Any], list[Recording]]:
-    """A suite with its runs, or with the one of them that is wanted."""
+    """A suite with its runs, or with only the given one."""
     file = BenchFile(folder / _SUITE)
     name = named_in(file, "suite", losses)
     cases, numbers = _cases(file, losses)

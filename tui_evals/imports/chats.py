@@ -53,7 +53,7 @@ class _Given(_Open):
 
 @dataclass(frozen=True, slots=True)
 class ChatWithTools:
-    """Messages, and what the model got with them."""
+    """Messages, and the tools and form that the model got with them."""
 
     messages: list[Data]
     tools: list[Data]
@@ -262,9 +262,9 @@ _QUESTION = {"role": "user", "content": "?"}
 def item_from(
     messages: Sequence[Mapping[str, Any]], tools: Sequence[Data] = (), response_format: Any = None
 ) -> tuple[Data, dict[str, Data]]:
-    """The item that asks a conversation again, and the evaluators its last answer suggests, not switched on.
+    """The item that asks a conversation again, and evaluators that fit its last answer, not yet enabled.
 
-    A conversation with tool calls keeps them as history, so that only its last answer is asked for again.
+    A conversation with tool calls becomes history, so that only its last answer is asked again.
     """
     answers = list(takewhile(lambda message: message.get("role") == "assistant", reversed(messages)))[::-1]
     questions = list(messages[: len(messages) - len(answers)])

@@ -100,7 +100,7 @@ def portable(data: Mapping[str, Any], refusal: Refusal) -> tuple[dict[str, Any],
 
 
 def with_moved_back(data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The dataset with what `portable` moved back in its place; None where nothing was moved."""
+    """The dataset with the parts that `portable` moved restored; None if nothing was moved."""
     items = data.get("items")
     if not isinstance(items, list):
         return None
@@ -128,7 +128,7 @@ def _moved_back(unit: Any, kind: type[Item | Turn]) -> Any:
 
 
 def _split_block(unit: Any, names: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A mapping without some names of the block under its extensions, and what the block has of them."""
+    """A mapping without some names of the block under its extensions, and the values of these names."""
     rest = dict(unit) if isinstance(unit, dict) else {}
     extensions = rest.get("extensions")
     block = extensions.get(_KEEP) if isinstance(extensions, dict) else None

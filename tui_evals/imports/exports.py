@@ -1,6 +1,6 @@
-"""Exports of tui-evals with a line for each answer, read back as a run: CSV, JSON lines, the page, and JUnit XML.
+"""Reads exports of tui-evals with a line for each answer as a run: CSV, JSON lines, the page, and JUnit XML.
 
-A table and lines hold what was asked and answered, JUnit XML only verdicts. The page has the lines packed in it.
+Tables and lines have questions and answers, JUnit XML only verdicts. The page contains the packed lines.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from tui_evals.transcript import Transcript, from_json
 _PLACE = re.compile(r"#\d+")
 _WAITING = ("pending", "running")
 FINAL = get_args(Status)
-"""The statuses of answers that are judged as far as they can be."""
+"""The final statuses of answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLine:
-    """One line: which answer it is of, what was asked in it, what was answered and how that was judged."""
+    """One line: the identity of an answer, its question, its text and its scores."""
 
     line: int
     item: str
@@ -56,7 +56,7 @@ class AnswerLine:
     prompt: str
     """The name of the prompt under test."""
     asked: Mapping[str, Any]
-    """The fields of the turn, or of the item itself, that say what was asked."""
+    """The fields of the question, from the turn or the item."""
     about: Mapping[str, Any]
     """The fields of the item as a whole."""
     status: str
@@ -70,7 +70,7 @@ class AnswerLine:
 
 @dataclass(slots=True)
 class _Asked:
-    """What is known of an item so far."""
+    """The data collected about an item."""
 
     number: int
     name: str
@@ -79,7 +79,7 @@ class _Asked:
     talks: bool = False
 
     def item(self) -> dict[str, Any]:
-        """The item in a dataset; one without a name of its own is called by its place, if that is another now."""
+        """The item in a dataset; an unnamed item is named by its old position if that has changed."""
         named = {} if _PLACE.fullmatch(self.name) and self.name == f"#{self.number + 1}" else {"testId": self.name}
         about = {**named, **self.about}
         if self.talks:
@@ -287,7 +287,7 @@ class _Cells:
         return int(text) if text else None
 
     def about(self) -> dict[str, Any]:
-        """What the line tells of its item."""
+        """The line's data about its item."""
         about: dict[str, Any] = self.given("conversation_id", "category")
         if self["thread"]:
             about["name"] = self["thread"]
@@ -300,7 +300,7 @@ class _Cells:
         return about
 
     def answer(self) -> AnswerRecord:
-        """What was answered, or the error instead."""
+        """The answer, or the error in its place."""
         code = self["error_code"] or None
         return AnswerRecord(
             text=None if code and not self["response"] else self["response"],

@@ -34,13 +34,13 @@ _FIELDS = ("input", "target", "choices", "id", "metadata", "sandbox", "files", "
 _OTHER_TOOLS = frozenset(
     ("ideal", "messages", "items", "prompt", "turns", "reference_output", "candidate_output", "expected_response")
 )
-"""What a record of another format has besides its input."""
+"""Fields that records of other formats have besides an input."""
 _FILES = ("image", "audio", "video", "document")
 """The types of content that name a file, in a field with the name of the type."""
 
 
 def recognises(path: Path) -> bool:
-    """Whether the records of a file have the columns by which Inspect knows a sample, and none of another format."""
+    """Whether the records of a file have the columns of Inspect samples, and none of another format."""
     match path.suffix.lower():
         case ".csv":
             return path.is_file() and _is_sample(header_of(_head(path)))
@@ -188,7 +188,7 @@ def _item(record: Mapping[str, Any], where: _Where, number: int, file: Path, pat
 
 
 def _target(value: object) -> list[str]:
-    """What is right, as text whatever it is."""
+    """The targets, as text whatever their types."""
     return [str(one) for one in value] if isinstance(value, list) else [] if value is None else [str(value)]
 
 
@@ -241,7 +241,7 @@ def _without_files(asked: Any, folder: Path, beside: Path, losses: Losses) -> tu
 
 
 def _judged(items: Sequence[Data]) -> Data:
-    """The evaluators of all items; those of an item are in it where only some have choices."""
+    """The evaluators of all items; each item has its own if only some have choices."""
     offering = [item for item in items if "choices" in item["extensions"]["inspect"]]
     if len(offering) == len(items):
         return {"choice": {}}

@@ -1,4 +1,4 @@
-"""Where an import goes: the dataset's file, the prompts next to it, the run in the store; never over another file."""
+"""Stores an import: the dataset's file, the prompts next to it, the run in the store; never over another file."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def keep_dataset(
     evaluators: Mapping[Path, str] | None = None,
     following: str = "",
 ) -> ImportResult:
-    """Write what was read as a dataset, with its prompt files and custom evaluators, all of them or none."""
+    """Write an imported dataset with its prompt files and custom evaluators, all of them or none."""
     dataset, problems = parse_dataset(document)
     if dataset is None and document["items"]:  # without items there are still questions and evaluators
         raise DatasetError(str(request.path), problems)
@@ -220,7 +220,7 @@ def verdict_counts(recordings: Iterable[Recording], root: Path) -> tuple[int, in
 
 
 def cannot_run(file: Path) -> tuple[str, ...]:
-    """What keeps a run of a dataset from beginning, each problem with its place; the same that `validate` finds."""
+    """The problems that prevent a run of a dataset, each with its place; the same as `validate` finds."""
     try:
         document = load(file)
         prompt = prompt_of(document)
@@ -232,7 +232,7 @@ def cannot_run(file: Path) -> tuple[str, ...]:
 
 
 def write_dataset(document: Mapping[str, Any], file: Path, known: bool = False) -> DatasetIs:
-    """Write a dataset, unless there is a file of its name; one that is `known` may have been changed since."""
+    """Write a dataset, unless its file exists; a `known` one may have been changed since."""
     there = _state_of(file, document)
     if there == "":
         write_atomically(file, pretty_json(dict(document)).encode("utf-8", "backslashreplace"))

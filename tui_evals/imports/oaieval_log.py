@@ -52,7 +52,7 @@ class _Spec(BaseModel):
 
 @dataclass(slots=True)
 class _Answer:
-    """One answer of a sample, and what came of it."""
+    """One answer of a sample with its scores."""
 
     record: AnswerRecord
     asked: str | None
@@ -62,7 +62,7 @@ class _Answer:
     repeat: int = 0
     scores: list[ScoreRecord] = field(default_factory=list)
     reply: str | None = None
-    """What a grader said that has not been turned into a score."""
+    """A grader's reply that has not been turned into a score."""
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ def _take(sample: _Sample, event: _Event, target: str, losses: Losses, *, ours: 
 
 
 def _sampled(sample: _Sample, data: Mapping[str, Any], target: str, *, ours: bool) -> None:
-    """An answer, or what a grader said of one: that is asked something else, and our logs leave out its prompt."""
+    """Add an answer, or a grader's reply about one, which has another prompt or, in our logs, none."""
     sampled = data.get("sampled")
     text = sampled[0] if isinstance(sampled, list) and sampled else sampled
     text = text if isinstance(text, str) else "" if text is None else strictjson.dumps(text)
@@ -309,7 +309,7 @@ def _item(name: str, number: int, sample: _Sample) -> dict[str, Any]:
 
 
 def _question(sample: _Sample, turn: int) -> str:
-    """What was asked in a turn, as the end of what was sent."""
+    """The question of a turn: the last message of the request."""
     sent = (one.record.request.get("messages") for one in sample.answers if one.turn == turn)
     messages: Sequence[Any] = next((given for given in sent if given), [])
     return str(messages[-1].get("content") or " ") if messages else " "

@@ -1,4 +1,4 @@
-"""Results that promptfoo wrote, as a finished run: what it asked, what was answered, and how it judged."""
+"""Results of promptfoo as a finished run: its questions, answers and verdicts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CAMEL = {
     "cost": "cost",
     "grading_result": "gradingResult",
 }
-_BROKE_OFF = 2  # how promptfoo says that a row failed for an error, not for what was answered
+_BROKE_OFF = 2  # promptfoo's mark of a row that failed because of an error, not because of its answer
 
 
 class _ResultsPart(BaseModel):
@@ -409,7 +409,7 @@ def _flat(spot: Spot | None) -> Iterator[Spot]:
 
 
 def _keys(spots: Sequence[Spot], read: Mapping[Any, Judged]) -> Iterator[str]:
-    """What the scores of each assertion are called: as the evaluator that the import makes of it."""
+    """The keys of each assertion's scores: those of its imported evaluator."""
     taken: set[str] = set()
     for spot in spots:
         judged, kind = read[spot.path], str(spot.value.get("type"))

@@ -30,7 +30,7 @@ from tui_evals.text.templates import TemplateError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAnswer:
-    """One answer of a recording, by the positions from 0 of what it answers, of who answered, and how often before."""
+    """One answer of a recording, by the positions, from 0, of its item, prompt, target and repeat."""
 
     item: int
     turn: int = 0
@@ -48,7 +48,7 @@ class RecordedAnswer:
 
     @property
     def cell(self) -> tuple[int, int, int, int]:
-        """What the turns of one conversation share, in the order of a plan."""
+        """The common position of a conversation's turns, in the order of a plan."""
         return (self.item, self.repeat, self.prompt, self.target)
 
 
@@ -68,9 +68,9 @@ class Recording:
     by: str
     """The tool that made it."""
     digest: str
-    """What tells this recording from any other; see `digest_of`."""
+    """A digest that identifies this recording; see `digest_of`."""
     document: Mapping[str, Any]
-    """The eval document that was asked, without what came of it."""
+    """The eval document that was asked, without results."""
     source: str
     name: str
     targets: tuple[str, ...]
@@ -84,11 +84,11 @@ class Recording:
     metrics: str | None = None
     """The folder of the prompt from the project's root, where metrics lie."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known of how it was made, as plain data."""
+    """Further facts about its origin, as plain data."""
     started: float | None = None
     finished: float | None = None
     identities: tuple[Mapping[str, Any], ...] = ()
-    """What the targets were, in their order, where the recording tells it; else the project says it of their names."""
+    """The identities of the targets in order, if the recording has them; else from the project's configuration."""
     verdicts_only: bool = False
     """Whether its scores are on other scales than here, so that only verdicts can be the same."""
     transformed: frozenset[int] = frozenset()
@@ -114,7 +114,7 @@ def _plain(value: object) -> object:
 
 
 def gives_verdict(score: ScoreRecord) -> bool:
-    """Whether a record says what was found, and not that nothing could be."""
+    """Whether a record has a verdict or a value, and no error."""
     return score.result not in ("error", "skipped") and (score.result is not None or score.score is not None)
 
 
@@ -126,7 +126,7 @@ _AT_ONCE = 500
 def chat_before(
     dataset: Dataset, item: Item, turn: int, prompt: PromptUnderTest, before: Sequence[AnswerRecord] = ()
 ) -> Chat:
-    """What the target was asked in a turn, as far as prompt, item and the answers to the turns before it tell."""
+    """The chat before an answer, as far as known from prompt, item and earlier answers."""
     try:
         return chat_for(dataset, item, turn, prompt, [assistant(one.text, one.tool_calls) for one in before])
     except TemplateError:
@@ -152,9 +152,9 @@ def recorded_run(reader: Reader, digest: str) -> RunRow | None:
 def store_recording(
     writer: Writer, reader: Reader, recording: Recording, settings: Settings, environment: Mapping[str, str]
 ) -> tuple[RunRow, Stored]:
-    """The run of a recording, made now unless it is there; one that an earlier call began is finished.
+    """The run of a recording, created unless it exists; an unfinished one is completed.
 
-    It waits for the commits, so it is not called from within an event loop.
+    It waits for commits, so it must not be called from an event loop.
     """
     run = recorded_run(reader, recording.digest)
     if run is not None and run.status == "finished":
@@ -305,7 +305,7 @@ def _settled(number: int, one: RecordedAnswer, dataset: Dataset, together: bool)
 
 
 def _judgement(one: RecordedAnswer, item: Item, together: bool) -> tuple[Status, float | None]:
-    """What the scores make of an answer, which fails whole where it has not the form that was asked for."""
+    """The verdict on an answer from its scores; an answer in the wrong form fails."""
     if any(score.key == FORMAT_KEY and score.result == "fail" for score in one.scores):
         return one.status or "fail", 0.0
     threshold = 1.0 if item.threshold is None else item.threshold

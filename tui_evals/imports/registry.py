@@ -175,9 +175,9 @@ def _recognises(importer: Importer, path: Path) -> bool:
 
 
 def run_importer(importer: Importer, request: ImportRequest) -> ImportResult:
-    """What an importer makes of a path; every error it may raise by its contract becomes an ImportFailed.
+    """The result of an importer for a path; every error of its contract becomes an ImportFailed.
 
-    A run that was exported from here comes back whole where its companion is next to the file.
+    A run that was exported from tui-evals is restored completely if its companion is next to the file.
     """
     whole = whole_runs_of(request.path) if importer.recordings is not None else None
     match whole:

@@ -44,7 +44,7 @@ Refuse = Callable[[str, Place], DatasetError]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Column:
-    """Who answered an item, to which prompt under test, and how often before."""
+    """The target of an item, its prompt under test, and the number of the repeat."""
 
     prompt: str
     target: str
@@ -67,9 +67,9 @@ class _Known:
 
 
 def entries_of(items: list[Data], alone: str, refuse: Refuse) -> tuple[list[Data], list[ExportedItem]]:
-    """The items of the dataset, and what was written of each; `alone` answered where no target is named.
+    """The items of the dataset with their entries; `alone` is the target if none is named.
 
-    Entries that say the same are one item until a column comes again, as it does where a dataset holds an item twice.
+    Equal entries are one item, until a column repeats, which means that the dataset has the item twice.
     """
     bare: list[Data] = []
     entries: list[ExportedItem] = []
@@ -349,7 +349,7 @@ def _answers(
     refuse: Refuse,
     losses: Losses,
 ) -> list[RecordedAnswer]:
-    """The answers of one entry, turn by turn; those that were still waiting are noted as left out."""
+    """The answers of one entry, turn by turn; waiting ones are reported as losses."""
     item = dataset.items[entry.item]
     answers: list[RecordedAnswer] = []
     for turn, (place, unit) in enumerate(units_of(data["items"][entry.position], entry.position)):
@@ -382,7 +382,7 @@ class _RestOfScore(BaseModel):
 
 
 class _Rest(BaseModel):
-    """What results files hold of an answer besides the published format."""
+    """Fields of an answer in results files besides the published format."""
 
     known: dict[str, Any] = Field({}, alias="answer")
     of_scores: dict[str, _RestOfScore] = Field({}, alias="scores")
@@ -414,7 +414,7 @@ def _rest_of(unit: Mapping[str, Any], place: Place, refuse: Refuse) -> _Rest:
 
 
 def _skipped(unit: Mapping[str, Any], place: Place, refuse: Refuse) -> dict[str, dict[str, Any]]:
-    """The evaluators that had nothing to judge, with why, which the published format has no word for."""
+    """The evaluators that skipped, with reasons, which the published format cannot express."""
     skipped = (unit.get("extensions") or {}).get(SKIPPED, {})
     if not isinstance(skipped, Mapping):
         raise refuse("must be an object", (*place, "extensions", SKIPPED))
@@ -447,7 +447,7 @@ def _answer(
 def _together(
     dataset: Dataset, data: Mapping[str, Any], entries: Sequence[ExportedItem], refuse: Refuse
 ) -> tuple[RecordedGroup, ...]:
-    """What was found of all answers to an item, which is written with each of them."""
+    """The scores of all answers to an item, which are written with each of them."""
     groups: dict[tuple[int, int, str], RecordedGroup] = {}
     for entry in entries:
         item = dataset.items[entry.item]

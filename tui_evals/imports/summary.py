@@ -1,4 +1,4 @@
-"""What came of an import, in the words that the command line and the workbench share."""
+"""The wording for the result of an import, shared by the command line and the workbench."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RUN_IS = {
 
 
 def only_totals(result: ImportResult) -> bool:
-    """Whether there was no answer and no item, so that nothing was kept."""
+    """Whether there were no answers and no items, so that nothing was stored."""
     return result.dataset is None and result.run is None and not result.suites
 
 
@@ -59,12 +59,12 @@ def totals_cells(result: ImportResult) -> list[list[str]]:
 
 
 def note_lines(result: ImportResult) -> list[str]:
-    """What else there is to know."""
+    """Further notes."""
     return [f"note: {note}" for note in result.notes]
 
 
 def cannot_run_lines(result: ImportResult) -> list[str]:
-    """What has to be put right in the dataset before it can run; a long list is cut with its count."""
+    """Problems to fix in the dataset before it can run; a long list is cut, with its count."""
     faults = result.cannot_run
     if not faults:
         return []
@@ -75,7 +75,7 @@ def cannot_run_lines(result: ImportResult) -> list[str]:
 
 
 def share_line(result: ImportResult) -> str:
-    """What share of it judges as before: of its assertions, of its verdicts, or else what became of its parts."""
+    """How much of it judges as before: the share of its assertions or verdicts, or else its parts."""
     if result.dataset_is == "none needed" or only_totals(result):
         return ""
     if result.assertions:
@@ -157,7 +157,7 @@ def difference_lines(found: Verification) -> list[str]:
 
 
 def not_repeated_lines(found: Verification) -> list[str]:
-    """What is in no agreement, and why."""
+    """The verdicts that were not repeated, with reasons."""
     lines = [f"not repeated: {counted(count, 'verdict')}: {reason}" for reason, count in found.cannot.most_common()]
     if found.by_model:
         told = f"{counted(found.by_model.total(), 'verdict')}, as a model judges ({_kinds(found.by_model)})"
@@ -214,7 +214,7 @@ def _amount(result: ImportResult) -> str:
 
 
 def next_line(result: ImportResult) -> str:
-    """The command that continues; of an experiment it is the run of it, which needs no settings written."""
+    """The next command; for an experiment, its run, which needs no written settings."""
     if result.experiment is None:
         return result.next
     is_usual = (

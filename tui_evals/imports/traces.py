@@ -1,7 +1,7 @@
 """Production traces of agents as recorded answers: OTLP, exports of Phoenix, and observations of Langfuse.
 
-Every trace that asked a model becomes a conversation with what the agent did until it answered. The same question with
-the same answer counts once.
+Every trace with a model call becomes a conversation with the agent's steps before the answer. Equal questions with
+equal answers count once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PRIVATE: Mapping[str, re.Pattern[str]] = {
     "card": re.compile(r"\b(?:\d[ -]?){13,19}\b"),
     "phone": re.compile(r"(?<![\w.])\+\d[\d ()-]{7,}\d"),
 }
-"""What may name a person or open a door, by what it is replaced with."""
+"""Patterns of personal data and credentials, by their replacement."""
 
 
 # -- the spans of a file
@@ -280,7 +280,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 
 def private_in(text: str) -> Iterator[tuple[str, str]]:
-    """What may name a person or open a door in a text, each with what it is."""
+    """Personal data and credentials in a text, each with its kind."""
     return ((kind, match[0]) for kind, pattern in _PRIVATE.items() for match in pattern.finditer(text))
 
 
@@ -321,7 +321,7 @@ def _redacted_answer(answer: AnswerRecord) -> tuple[AnswerRecord, int]:
 
 
 def preview(path: Path) -> Iterator[str]:
-    """What an import would take in, and what in it may be private, as lines; nothing is written."""
+    """Lines about what an import would contain, and what may be private in it; nothing is written."""
     recording, losses = read(path)
     yield f"{counted(len(recording.answers), 'conversation')} in {path.name}"
     yield from map(str, losses.of("left out"))

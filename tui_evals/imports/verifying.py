@@ -61,7 +61,7 @@ class Repeated:
 
 @dataclass(slots=True)
 class Verification:
-    """What came of judging once more."""
+    """The result of judging again."""
 
     answers: int = 0
     verdicts: list[Repeated] = field(default_factory=list)
@@ -69,13 +69,13 @@ class Verification:
     by_model: Counter[str] = field(default_factory=Counter)
     """Evaluators that ask a model which was not asked, and how often."""
     no_equal: Counter[str] = field(default_factory=Counter)
-    """What gave verdicts that no evaluator here gives."""
+    """The sources of verdicts that no evaluator here gives."""
     cannot: Counter[str] = field(default_factory=Counter)
     """Why an evaluator gave no verdict this time."""
     not_asked: int = 0
-    """Answers to what the dataset does not ask."""
+    """Answers to questions that the dataset does not have."""
     without_transform: int = 0
-    """Verdicts on what a transform had made of the answer already, so that its path was not followed."""
+    """Verdicts on already transformed answers, so that their path was not applied."""
     read_again: int = 0
     """Verdicts that were read once more in the recorded reply of the judge, which was not asked."""
 
@@ -121,7 +121,7 @@ class Verifying:
     checks: Sequence[_Check]
 
     def missing_permissions(self) -> list[Permission]:
-        """What judges would do that is not allowed yet."""
+        """The missing permissions of judges."""
         found = (
             missing_permissions(
                 self.project, one.plan, None, needed_judges(one.plan, self.project.settings), judging=False
@@ -203,7 +203,7 @@ def _plan(recording: Recording, document: Mapping[str, Any], project: Project, j
 
 
 def _places(recorded_document: Mapping[str, Any], document: Mapping[str, Any]) -> dict[int, int]:
-    """Where each recorded item is in another document: among those that ask the same, in their order."""
+    """The position of each recorded item in another document: among those with the same questions, in order."""
     known: dict[frozenset[str], list[int]] = {}
     for number, item in enumerate(document["items"]):
         known.setdefault(_asks(document, item), []).append(number)
@@ -235,7 +235,7 @@ def _as_data(part: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What came of one recorded verdict: the record of now, or else why there is none."""
+    """The result for one recorded verdict: the new record, or why there is none."""
 
     one: RecordedAnswer
     before: ScoreRecord
@@ -327,7 +327,7 @@ def _matched(check: _Check, one: RecordedAnswer, item: Item) -> Iterator[tuple[S
 
 
 def _says(entry: EffectiveEvaluator) -> tuple[str, Mapping[str, Any]]:
-    """What an evaluator says of an answer, whatever it is called and however much it counts."""
+    """The evaluator and its options, without its label and weight."""
     return entry.evaluator, {name: value for name, value in entry.settings.items() if name not in _SAYS_NOTHING}
 
 
@@ -420,8 +420,8 @@ class _NothingKept:
         """Not kept."""
 
     async def cached(self, key: str) -> AnswerRecord | None:
-        """Nothing is."""
+        """Nothing is cached."""
         return None
 
     async def keep(self, key: str, target: str, record: AnswerRecord) -> None:
-        """Nothing is."""
+        """Nothing is cached."""

@@ -29,7 +29,7 @@ def is_chat(value: object) -> bool:
 
 
 def content_text(content: object) -> str:
-    """What the content of a message says: its text, or its parts one below the other, pictures by their address."""
+    """The text in a message's content: its text, or its parts one below the other, pictures by their address."""
     if not content:
         return ""
     if isinstance(content, list | tuple):
@@ -77,7 +77,7 @@ def _speaker_prefix(message: Mapping[str, Any]) -> str:
 
 
 def _message_text(message: Mapping[str, Any]) -> str:
-    """What a message says, and the tool calls it makes."""
+    """The text of a message, and its tool calls."""
     calls = message.get("tool_calls")
     return " ".join(filter(None, (content_text(message.get("content")), strictjson.dumps(calls) if calls else "")))
 
@@ -100,7 +100,7 @@ def split_at_question(chat: Sequence[Mapping[str, Any]]) -> tuple[Messages, Mess
 
 
 def question_text(chat: Sequence[Mapping[str, Any]]) -> str:
-    """What a chat asks, as text."""
+    """The question of a chat, as text."""
     return chat_to_text(split_at_question(chat)[1])
 
 
@@ -117,7 +117,7 @@ class PromptyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One message before it is rendered; `line` is where its text starts in the file."""
+    """One message before it is rendered; `line` is the start of its text in the file."""
 
     role: str
     text: str
@@ -227,7 +227,7 @@ def parameters_of(front: Mapping[str, Any]) -> JudgeParameters:
 
 
 def judge_parameters(given: Mapping[str, Any]) -> JudgeParameters:
-    """Parameters by their names, each of a value that it can have; one that is null is none."""
+    """Checked parameters by name; those with null are left out."""
     known = {name: value for name, value in given.items() if name in SENT and value is not None}
     form = _form(known.pop(_FORM, None))
     params = {name: _checked(name, value) for name, value in sorted(known.items())}

@@ -43,7 +43,7 @@ def pages() -> dict[str, str]:
 
 
 def title_of(page: str) -> str:
-    """What a page is about: its first heading."""
+    """The title of a page: its first heading."""
     return page.partition("\n")[0].removeprefix("# ").strip()
 
 

@@ -1,4 +1,4 @@
-"""What the numbers of an evaluator are in, which of them pass, and how they are written."""
+"""The measures of evaluators: the unit of numbers, which of them pass, and how to write them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SECONDS_FROM = 100  # milliseconds
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a number is in, and what of it an evaluator wants of an answer; each evaluator has one.
+    """The unit of an evaluator's number, and which numbers pass.
 
-    Its text, such as `at most ms` or `at least from 1 to 10`, is what the store keeps with a score.
+    Its text, such as `at most ms` or `at least from 1 to 10`, is stored with a score.
     """
 
     direction: Direction = ""
@@ -71,11 +71,11 @@ class Measure:
         return limits[1] - limits[0] if limits else None
 
     def negated(self) -> Measure:
-        """What an evaluator wants whose verdict is turned round."""
+        """The measure of an evaluator with an inverted verdict."""
         return replace(self, direction=_OPPOSITE[self.direction])
 
     def scale(self, values: Sequence[float]) -> tuple[float, str, str]:
-        """What numbers are multiplied by to be written in a comparison, and what comes before and after each."""
+        """The factor for numbers in a comparison, and the texts before and after each."""
         if self.unit == "USD":
             return 1.0, "$", ""
         if self.unit != "ms":
@@ -92,7 +92,7 @@ class Measure:
         )
 
     def limit(self, text: str, on_it: bool = False) -> str:
-        """What is wanted with a threshold in words; `on_it` where a number failed that is the threshold itself."""
+        """A threshold with its condition; `on_it` if a number failed that equals the threshold."""
         if on_it and self.direction == "at most":
             return f"below {text}"
         return f"{self.direction or 'at least'} {text}"
@@ -114,7 +114,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def common_measure(texts: Iterable[str]) -> str:
-    """What scores are in that are taken together; those of several scales are normalised before that."""
+    """The common measure of scores; those of several scales have to be normalized first."""
     known = set(texts)
     bounded = {measure.bounds: measure for measure in map(parse_measure, sorted(known)) if measure.bounds}
     if len(bounded) < 2:
@@ -132,7 +132,7 @@ def on_common_scale(score: float, measure: str, common: str) -> float | None:
 
 
 def score_figures(score: float | None, threshold: float | None, result: str | None, measure: str) -> str:
-    """A score with what was wanted of it: `1.64 s (at most 1.5 s)`; empty without a score."""
+    """A score with its threshold: `1.64 s (at most 1.5 s)`; empty without a score."""
     if score is None:
         return ""
     known = parse_measure(measure)
@@ -233,7 +233,7 @@ def compact(count: int | None) -> str:
 
 
 class Counts(Protocol):
-    """What counts the tokens of a call, of an answer or of a whole run."""
+    """The token counts of a call, an answer or a whole run."""
 
     @property
     def input_tokens(self) -> int | None: ...

@@ -1,4 +1,4 @@
-"""What providers give with an answer, in our form: why it ended, log-probabilities, and embeddings as text."""
+"""Additional output of providers in our form: why an answer ended, log-probabilities, and embeddings as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDINGS: Mapping[str, str] = {
 }
 """The endings of an incomplete answer, and what they mean."""
 BLOCKED = "blocked"
-"""The diagnostic that holds what a provider said whose filter refused the question instead of answering it."""
+"""The diagnostic with the message of a provider whose filter refused the question."""
 _NAMES: Mapping[str, str] = {
     **dict.fromkeys(("end", "eos", "end_turn", "stop_sequence", "complete", "completed"), "stop"),
     **dict.fromkeys(("function_call", "tool_use"), "tool_calls"),
@@ -36,7 +36,7 @@ _NAMES: Mapping[str, str] = {
     **dict.fromkeys(("malformed_function_call", "unexpected_tool_call"), "malformed_call"),
     **dict.fromkeys(("spii", "error_toxic", "content_filtered", "guardrail_intervened"), "content_filter"),
 }
-"""What providers call the words of ours, in small letters."""
+"""The providers' words for ours, in lower case."""
 _LONGEST = 40
 
 
@@ -59,11 +59,11 @@ class Choice:
     """At which character of the answer it begins."""
     text: str
     likely: Mapping[str, float]
-    """It and the pieces the model found most likely there, with the logarithm of the probability of each."""
+    """The log probability of it and of the most likely alternatives."""
 
 
 def tokens_in(logprobs: object) -> list[Any]:
-    """The tokens in what a chat completion or a part of a response has as `logprobs`; none in any other form."""
+    """The tokens in the `logprobs` of a chat completion or response part; none in any other form."""
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else logprobs
     return tokens if isinstance(tokens, list) else []
 
@@ -133,7 +133,7 @@ def unpack_vector(line: str) -> list[float]:
 
 
 def cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    """How alike two vectors point, from -1 to 1; 0 where one has no direction. ValueError if their lengths differ."""
+    """The cosine of two vectors, from -1 to 1; 0 for a zero vector. ValueError if their lengths differ."""
     if len(left) != len(right):
         raise ValueError(f"one vector holds {len(left):,} numbers and the other {len(right):,}")
     size = math.sqrt(sum(map(mul, left, left))) * math.sqrt(sum(map(mul, right, right)))

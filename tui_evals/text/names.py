@@ -43,7 +43,7 @@ _OWN_WORDS = re.compile(
 )
 """The words before a quotation, or instead of one, that name a cause by themselves."""
 _NUMBER = re.compile(r"(?<!\d)\d+(?:\.\d+)?")
-"""What tells two messages of one cause apart: ids, seconds, ports."""
+"""The varying parts of messages with one cause: ids, seconds, ports."""
 
 
 def own_words(message: str) -> str:
@@ -53,7 +53,7 @@ def own_words(message: str) -> str:
 
 
 def cause_of(message: str) -> str:
-    """What messages of one cause share: our own words, else the whole message without its numbers."""
+    """The common part of messages with one cause: our own words, else the message without its numbers."""
     return own_words(message) or _NUMBER.sub("#", message)
 
 

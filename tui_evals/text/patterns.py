@@ -1,7 +1,7 @@
-"""Regular expressions from users and models: no pattern, however it is written, can hang the program.
+"""Regular expressions from users and models: no pattern can hang the program.
 
-A pattern means what it means in Python, over Unicode text, as the `regex` library reads it. Wherever re2 reads it the
-same way re2 decides, in linear time; elsewhere `regex` does, within a time limit.
+A pattern has its meaning in Python, over Unicode text, as the `regex` library reads it. If re2 reads it the same way,
+re2 matches in linear time; otherwise `regex` does, with a time limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_COPIES = 100_000  # `regex` writes nested counts out: compiling (?:a{3000})
 _MAX_RE2_STEPS = 100_000_000  # states of the program times bytes of text: about a second of re2 at its worst
 _MAX_RE2_LENGTH = 50_000  # re2 takes a second to find that a translation much longer than this is too large
 
-# What `regex` means by \w and \s, in words of re2. Each starts with \p so that no range can end in it.
+# The meanings of \w and \s in `regex`, for re2. Each starts with \p so that no range can end in it.
 _WORD = (
     r"\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}"
     r"\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}"
@@ -60,7 +60,7 @@ _TOKEN = re.compile(
 
 # For `regex`, the letters ı and İ are cases of i; for re2 they are not.
 _DOTLESS = re.compile(r"[ıİ]|\\[uU]0*13[01]|^\[.*(?:[^\x00-\x7f]|\\[uU])", re.DOTALL)
-# What re2 reads in ASCII terms only.
+# Parts that re2 reads as ASCII only.
 _ASCII_ALIKE = re.compile(r"^\\[bB]$|^\[.*\\W", re.DOTALL)
 _COMPLEMENTS = ({r"\d", r"\D"}, {r"\s", r"\S"}, {r"\w", r"\W"})
 _MATCHES_NOTHING = r"[^\x00-\U0010ffff]"

@@ -1,4 +1,4 @@
-"""Untrusted text made fit for a terminal, and secrets taken out of text before it is stored or shown.
+"""Makes untrusted text safe for a terminal, and removes secrets from text before it is stored or shown.
 
 Nothing in a safe text can move the cursor, recolor, reorder, hide or send.
 """
@@ -49,13 +49,13 @@ _REPLACED = re.compile(
     rf"[{_SUSPECTS}]*+"
 )
 
-# What the runners of GitHub, Azure, TeamCity and GitLab take as an order in a log: the first at the start of a line,
-# spaces before it or not, the others anywhere in one.
+# Commands in a log to the runners of GitHub, Azure, TeamCity and GitLab: the first form at the start of a line, after
+# any spaces, the others anywhere.
 _LOG_COMMAND = re.compile(
     r"(?:(?m:^)|(?<=\r))[^\S\r\n]*+:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))|section_(?:start|end)(?=:[0-9])"
 )
 LOG_READERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "GITLAB_CI")
-"""The variables by which such a runner says that it reads along."""
+"""The variables that show that such a runner reads the log."""
 
 _NEEDS_SPELLING = re.compile(r"[^\n -~]+")
 
@@ -94,7 +94,7 @@ def hidden_runs(text: str, replace: Callable[[str], str]) -> str:
 
 
 def changes_of(text: str) -> tuple[list[str], list[str]]:
-    """The escape sequences that `safe` takes out of a text, and the characters that it makes visible."""
+    """The escape sequences that `safe` removes from a text, and the characters that it makes visible."""
     rest = without_sequences(text)
     return _SEQUENCE.findall(text), [character for run in _REPLACED.findall(rest) for character in run]
 
@@ -105,7 +105,7 @@ def log_is_read() -> bool:
 
 
 def without_log_commands(text: str) -> str:
-    """The text with a space in whatever the runner that reads this log would take as an order."""
+    """The text with a space inside each command to the runner that reads this log."""
     if ("::" in text or "##" in text or "section_" in text) and log_is_read():
         return _LOG_COMMAND.sub(r"\g<0> ", text)
     return text
@@ -120,7 +120,7 @@ def safe_line(text: str, limit: int | None = None) -> str:
 
 
 def _safe_start(text: str, limit: int) -> str:
-    """What `safe` makes of the text, exact in its first `limit` characters, from no more text than that needs."""
+    """The result of `safe`, exact in its first `limit` characters, from as little text as possible."""
     head = text[: limit + 1]
     if _is_clean(head):
         return head
@@ -150,7 +150,7 @@ def spell_out(text: str) -> str:
     return _NEEDS_SPELLING.sub(_spelling, text.replace("\\", "\\\\"))
 
 
-# Full-width and small forms count as the plain signs; what a spreadsheet may drop before a sign does not hide it.
+# Full-width and small forms count as the plain signs; characters that a spreadsheet ignores do not hide a sign.
 _FORMULA = re.compile(r'[\t\r\n]|[\s"\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠﹦﹢﹣﹫]')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -167,7 +167,7 @@ def restore_formula(cell: str) -> str:
 
 
 class _Line:
-    """What a writer of CSV writes to: its one line, as the answer of `writerow`."""
+    """The stream of a CSV writer: its one line is the result of `writerow`."""
 
     def write(self, line: str) -> str:
         # The writer quotes a lone carriage return only where its own lines end in one.
@@ -178,8 +178,8 @@ _WRITER = csv.writer(_Line(), lineterminator="\r\n")
 
 
 def csv_line(cells: Iterable[str]) -> str:
-    """One line of CSV that reads back as these cells, whatever line breaks they hold."""
-    # Of a list the writer makes the line at one go, so that threads can share it.
+    """One line of CSV that reads back as these cells, even with line breaks in them."""
+    # The writer formats a list in one call, so threads can share it.
     line: str = _WRITER.writerow(list(cells))
     return line
 

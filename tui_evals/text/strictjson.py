@@ -56,7 +56,7 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_r
 
 
 def loads(text: str, *, duplicates: bool = False) -> object:
-    """The value of a JSON text; `duplicates=True` lets a repeated key pass (the last one wins)."""
+    """The value of a JSON text; `duplicates=True` allows repeated keys (the last one wins)."""
     text = text.removeprefix("\ufeff")
     decoder = json.JSONDecoder(parse_constant=_refuse_constant) if duplicates else _STRICT
     try:
@@ -94,7 +94,7 @@ def value_text(value: object) -> str:
 
 
 def expectation_text(value: object) -> object:
-    """What is expected as text: that of a JSON value is the text of an answer that is this value."""
+    """An expectation as text; a JSON value becomes the text of an answer with this value."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -103,7 +103,7 @@ def expectation_text(value: object) -> object:
         raise ValueError(f"neither text nor JSON data: {problem}") from None
 
 
-# What is written was read from JSON or made for it, so nothing in it holds itself.
+# The values were read from JSON or built for it, so they have no cycles.
 _encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
 

@@ -42,7 +42,7 @@ class TemplateError(ValueError):
 
 
 class Meter:
-    """What one rendering may still spend: a unit is a node, an element or sixteen characters."""
+    """The remaining budget of one rendering: a unit is a node, an element or sixteen characters."""
 
     __slots__ = ("left", "problem")
 
@@ -361,7 +361,7 @@ def template_variables(template: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def plain_variables(template: str) -> tuple[str, ...] | None:
-    """The names that a template of text and names alone needs; None where what it needs depends on the values."""
+    """The names in a template of only text and names; None if the needed names depend on values."""
     from jinja2 import nodes
 
     needed = template_variables(template)
@@ -397,7 +397,7 @@ def render_template(template: str, values: Mapping[str, object]) -> str:
             room -= len(piece)
             if room < 0:
                 raise TemplateError(f"renders to more than {MAX_OUTPUT:,} characters")
-    except Exception as error:  # whatever a template's computation raises is an error of the template
+    except Exception as error:  # any exception in a template's computation is an error of the template
         raise _render_error(error, compiled, values) from None
     return "".join(pieces)
 
@@ -417,7 +417,7 @@ def expression_names(expression: str) -> tuple[str, ...]:
 
 
 def evaluate_expression(expression: str, values: Mapping[str, object]) -> object:
-    """What an expression of the template language gives over plain data, within the limits of a template."""
+    """The value of an expression of the template language for plain data, within the limits of a template."""
     expression_names(expression)
     return json.loads(render_template(_as_template(expression), values))
 

@@ -51,8 +51,8 @@ def load_yaml(
 ) -> object:
     """The value of one YAML document; keys are text as written, dates and `no` are text, nothing is shared.
 
-    A key that appears twice in one mapping is refused, or noted in `repeated` if given. With `merges` the key
-    `<<` takes in the keys of other mappings, as YAML 1.1 had it and many files still do. Dates are noted in `dates`.
+    A repeated key in one mapping is refused, or added to `repeated` if given. With `merges` the key `<<` merges other
+    mappings, as in YAML 1.1 and many files. Dates are added to `dates`.
     """
     return _Reader(_decode(text, limit), repeated, merges, dates).document()
 
@@ -287,7 +287,7 @@ def _scalar(value: object, indent: int) -> list[str]:
 
 
 def _block(text: str, pad: str) -> list[str]:
-    """A text of several lines, with what says how it begins and ends where that is not plain to see."""
+    """A text with several lines, with indicators for its beginning and end if they are needed."""
     begins = str(2) if text[0] in " \n" else ""
     ends = "" if text.endswith("\n") else "-"
     if text.endswith("\n\n"):

@@ -65,7 +65,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class FoundryFile:
-    """What a file holds of one prompt; `listed` where it is a list of evaluations and nothing else."""
+    """The content of a file; `listed` if it is only a list of evaluations."""
 
     document: Data
     listed: bool
@@ -74,7 +74,7 @@ class FoundryFile:
 
     @property
     def form(self) -> Form:
-        """What the prompt's answers are."""
+        """The form of the prompt's answers."""
         if self.prompt is None:
             return None
         return "json" if (self.prompt.get("parameters") or {}).get("responseFormat") == "JSON" else "text"
@@ -213,7 +213,7 @@ def _belongs(case: Case, prompt: Data) -> bool:
 
 
 def _about(prompt: Data | None, prompts: Sequence[Data], cases: list[Case], losses: Losses) -> list[Case]:
-    """The cases of the prompt under test; those of others are reported."""
+    """The cases of the prompt under test; those of others are reported as losses."""
     if prompt is None:
         return cases
     for other in prompts:
@@ -231,7 +231,7 @@ _KEPT = f"kept under extensions.{KEEP}"
 
 
 def read(text: str, source: str, prompt: str | None = None) -> tuple[Data, Losses]:
-    """The dataset of a file, and what became of its parts; `prompt` is an id or name, for a file with several."""
+    """The dataset in a file, and the losses; `prompt` is an id or name, for a file with several."""
     try:
         return _read(text, source, prompt)
     except RecursionError:
@@ -283,7 +283,7 @@ def _leaves_out_defaults(file: FoundryFile) -> bool:
 
 
 def _prompt_notes(prompt: Data, data: Data, losses: Losses) -> Data:
-    """What of the prompt the dataset has no place for."""
+    """The parts of the prompt that the dataset cannot hold."""
     written = prompt_of(data, {}, Losses())
     tools = {}
     for tool in prompt.get("tools", ()):
@@ -348,7 +348,7 @@ def _report_kept(part: Data, model: type[Wire], losses: Losses, where: str) -> N
 
 
 def _report(file: FoundryFile, data: Data, losses: Losses) -> None:
-    """Note what was carried, and what the user still has to give."""
+    """Record the losses, and what the user still has to add."""
     checks = sum(len(case.assertions) for case in file.cases)
     losses.carried(f"{_count(len(file.cases), 'evaluation')} with {_count(checks, 'assertion')}")
     if file.prompt is None:

@@ -88,7 +88,7 @@ def as_written(value: Any, path: Path) -> Path:
 
 
 class Wire(BaseModel):
-    """An object of the wire; what it holds beyond its fields is kept."""
+    """An object of the wire; unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -110,7 +110,7 @@ class Evaluation(Wire):
 
 
 class Parameters(Wire):
-    """What of a prompt's parameters says what an answer is."""
+    """The parameters of a prompt that set the form of an answer."""
 
     responseFormat: Literal["JSON", "TEXT"] | None = None
 
@@ -144,14 +144,14 @@ def check(model: type[Wire], value: Any, path: Path, problems: list[Problem]) ->
 
 
 def note_of(original: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> Data:
-    """What has to be remembered so that the rebuilt object becomes the original again; mostly ids."""
+    """The note with which the original can be rebuilt; mostly ids."""
     note = {key: value for key, value in original.items() if key not in rebuilt or not _alike(rebuilt[key], value)}
     absent = [key for key in rebuilt if key not in original]
     return {**note, ABSENT: absent} if absent else note
 
 
 def original_of(rebuilt: Mapping[str, Any], note: Mapping[str, Any]) -> Data:
-    """The original, by what was remembered of it."""
+    """The original, rebuilt with its note."""
     gone = {ABSENT, *absent_in(note)}
     return {key: value for key, value in {**rebuilt, **note}.items() if key not in gone}
 
@@ -173,7 +173,7 @@ def _alike(one: object, other: object) -> bool:
 
 
 Form = Literal["json", "text"] | None
-"""What the prompt's answers are; None where no prompt says it."""
+"""The form of the prompt's answers; None without a prompt."""
 DEFAULTS: Mapping[str, object] = {"jsonPath": "$", "ignoreCase": False, "negate": False, "weight": 1}
 
 
@@ -223,7 +223,7 @@ class AnyAssertion(_ToolArgument, _OneText, _Texts, _Limit):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One type of assertion: its evaluator, its form, and its own fields with the options they are."""
+    """One type of assertion: its evaluator, its form, and its own fields with the matching options."""
 
     evaluator: str
     model: type[Wire]
@@ -314,7 +314,7 @@ def _modern(assertion: Mapping[str, Any]) -> Data:
 
 
 def evaluator_of(assertion: Mapping[str, Any], form: Form) -> tuple[str, Data]:
-    """The evaluator and the options that judge what a checked assertion says."""
+    """The evaluator and the options for a checked assertion."""
     now = _modern(assertion)
     kind = _KINDS[now["type"]]
     options: Data = {option: now[field] for field, option in kind.own.items() if now.get(field) is not None}
@@ -332,7 +332,7 @@ def evaluator_of(assertion: Mapping[str, Any], form: Form) -> tuple[str, Data]:
 
 
 def report(assertion: Mapping[str, Any], form: Form, losses: Losses, where: str) -> None:
-    """Note what an assertion says that its evaluator does not, or says in another way."""
+    """Record the parts of an assertion that its evaluator does not have, or has in another way."""
     now = _modern(assertion)
     kind, path = now["type"], now.get("jsonPath")
     evaluator, options = evaluator_of(assertion, form)
@@ -389,7 +389,7 @@ def _demand_equal(kind_name: str, options: Mapping[str, Any]) -> None:
 
 
 def _reference(option: str, references: Sequence[str]) -> str | list[str]:
-    """What an evaluator without a target compares with."""
+    """The text that an evaluator without a target compares with."""
     if option == "values" and references:
         return list(references)
     if option == "value" and len(references) == 1:
@@ -400,6 +400,6 @@ def _reference(option: str, references: Sequence[str]) -> str | list[str]:
 
 
 def defaults_of(assertion: Mapping[str, Any]) -> dict[str, object]:
-    """What a checked assertion says where it says nothing; those of the early API have no defaults."""
+    """The default values of a checked assertion; those of the early API have none."""
     kind = _KINDS.get(assertion.get("type", ""))
     return {name: DEFAULTS[name] for name in kind.modifiers} if kind else {}

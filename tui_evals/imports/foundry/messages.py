@@ -160,7 +160,7 @@ def has_places(messages: Sequence[Mapping[str, Any]], variables: Iterable[str]) 
 
 
 def messages_of(chat: Sequence[Mapping[str, Any]], losses: Losses, where: str) -> list[Data]:
-    """A chat as messages of Prompt Foundry; what they cannot hold is reported."""
+    """A chat as messages of Prompt Foundry; parts that they cannot hold are reported as losses."""
     written: list[Data] = []
     for number, message in enumerate(chat):
         place = f"{where}[{number}]"
@@ -227,7 +227,7 @@ PROMPTED = ("messages", "tools", "response_format")
 
 
 def item_of(evaluation: Mapping[str, Any], prompted: bool) -> Data:
-    """What a checked evaluation asks; without a prompt of the file it may be nothing yet."""
+    """The item of a checked evaluation; it may be empty if the file has no prompt."""
     variables = evaluation.get("variables") or {}
     chat = chat_of(evaluation.get("appendedMessages", ()), variables)
     item: Data = {"variables": variables} if variables else {}
@@ -267,7 +267,7 @@ def chat_in(unit: Mapping[str, Any]) -> list[Data]:
 
 
 def fields_of(prompt: Mapping[str, Any]) -> Data:
-    """What a checked prompt is in a dataset."""
+    """The fields of a dataset for a checked prompt."""
     fields: Data = {"messages": chat_of(prompt.get("messages", ()))}
     if tools := [tool_of(tool) for tool in prompt.get("tools", ())]:
         fields["tools"] = tools
@@ -291,7 +291,7 @@ def prompt_of(data: Mapping[str, Any], parameters: Mapping[str, Any], losses: Lo
 
 
 def form_of(data: Mapping[str, Any]) -> Form:
-    """What a dataset says that answers are."""
+    """The form of answers in a dataset."""
     return "json" if data.get("response_format") not in (None, "text") else "text"
 
 

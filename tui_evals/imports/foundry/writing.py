@@ -1,4 +1,4 @@
-"""From a dataset to the JSON of Prompt Foundry's SDK."""
+"""Writes a dataset as the JSON of Prompt Foundry's SDK."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def _object(value: Any) -> Data:
 
 
 def _notes(part: Mapping[str, Any]) -> Data:
-    """What an import remembered of a dataset or item."""
+    """The note that an import left in a dataset or item."""
     return _object(_object(part.get("extensions")).get(KEEP))
 
 
 class _Writer:
-    """A document on its way, with what was said about the dataset."""
+    """Collects a document and its losses."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
@@ -91,7 +91,7 @@ class _Writer:
         return document
 
     def add(self, item: Mapping[str, Any], where: str) -> None:
-        """An item as an evaluation; a conversation as one for each turn."""
+        """Add an item as an evaluation, or a conversation as one for each turn."""
         self.unused({name for name in set(item) - _USED if item[name] != self.data.get(name)}, item, where)
         variables = {**(self.data.get("variables") or {}), **(item.get("variables") or {})}
         case = {**item, "variables": variables}
@@ -124,7 +124,7 @@ class _Writer:
         self.evaluations.append(evaluation)
 
     def checks(self, unit: Mapping[str, Any], owner: str | None, notes: Mapping[str, Any], where: str) -> list[Data]:
-        """The assertions of a unit; what has no equal is reported."""
+        """The assertions of a unit; those without an equal are reported as losses."""
         given = [unit.get("expected_response"), *(unit.get("ideal") or ())]
         references = list(dict.fromkeys(text for text in given if text is not None))
         assertions, compared = [], False

@@ -49,7 +49,7 @@ Unpack = Callable[[bytes, int], bytes]
 
 @cache
 def unpacker() -> Unpack:
-    """What unpacks zstandard here."""
+    """The function that decompresses zstandard here."""
     return _standard() or _package()
 
 
@@ -106,7 +106,7 @@ class Archive:
         self.names = tuple(dict.fromkeys(member.filename for member in members))
 
     def text(self, name: str) -> str:
-        """A member as text; of several of one name, the last."""
+        """A member as text; of several with one name, the last."""
         member = self._zipped.getinfo(name)
         content = self._unpacked(member, self._packed(member))
         if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
@@ -189,7 +189,7 @@ class _Text:
 
     @cached_property
     def value(self) -> Any:
-        """Its value; NaN and the infinities are numbers in it, as Inspect writes them."""
+        """Its value; NaN and infinities are numbers, as Inspect writes them."""
         try:
             return json.loads(self.text.removeprefix("\ufeff"))
         except (ValueError, RecursionError):
@@ -346,7 +346,7 @@ def _check(samples: Sequence[LoggedSample]) -> None:
 
 
 def _ordered(header: Header, samples: Sequence[LoggedSample]) -> list[Sample]:
-    """The samples in the order of their dataset, as far as the log tells it, and by epoch."""
+    """The samples in the order of their dataset, if the log has it, and by epoch."""
     ids = [_id(one) for one in header.spec.dataset.sample_ids or ()]
     rank = {one: place for place, one in reversed([*enumerate(ids)])}
     for one in samples:
@@ -408,7 +408,7 @@ def _document(header: Header, items: Sequence[Data], evaluators: Mapping[str, An
 
 
 def _about(header: Header) -> Data:
-    """What the log tells of how it was made."""
+    """The log's facts about its origin."""
     spec = header.spec
     known = {
         "task": spec.task,

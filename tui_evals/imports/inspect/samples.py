@@ -1,4 +1,4 @@
-"""What an Inspect log holds: the header of an evaluation, and its samples as answers and scores."""
+"""The content of an Inspect log: the header of an evaluation, and its samples as answers and scores."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Usage(_LogPart):
 
 
 class Output(_LogPart):
-    """What the model said in the end."""
+    """The final output of the model."""
 
     model: str = ""
     choices: list[Choice] = []
@@ -104,7 +104,7 @@ class Output(_LogPart):
 
 
 class Score(_LogPart):
-    """What one scorer made of a sample."""
+    """The score of one scorer for a sample."""
 
     value: Annotated[Any, BeforeValidator(_value)]
     answer: str | None = None
@@ -169,7 +169,7 @@ class Config(_LogPart):
 
 
 class Spec(_LogPart):
-    """What was evaluated."""
+    """The evaluated task."""
 
     task: str
     model: str
@@ -209,7 +209,7 @@ class Steps(_LogPart):
 
 
 class Header(_LogPart):
-    """A log without its samples; one that was never finished has no status."""
+    """A log without its samples; an unfinished one has no status."""
 
     version: int
     status: str = "started"
@@ -279,7 +279,7 @@ def records_of(sample: Sample, keys: Mapping[Scored, str], losses: Losses) -> tu
 
 
 def _own(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What a log that was exported from here keeps in some metadata."""
+    """Our data in the metadata of a log that was exported from tui-evals."""
     own = (metadata or {}).get(RECORD)
     return own if isinstance(own, Mapping) else {}
 
@@ -473,7 +473,7 @@ def _content(content: Any, losses: Losses) -> Any:
 
 
 def answer_of(sample: Sample, model: str, losses: Losses) -> AnswerRecord:
-    """What the model said in a sample, and how it came to it; the error instead where it broke off."""
+    """The model's answer in a sample with its transcript; an error if the sample broke off."""
     answers = [message for message in sample.messages if message.role == "assistant" and message.source != "input"]
     usage = sample.usage.get(model) or sample.output.usage
     for other in sample.usage.keys() - {model}:

@@ -33,13 +33,13 @@ from tui_evals.imports.openai_evals.templates import PLANS, Needs, Plan
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import read_text
 
-SHUFFLE_SEED = 123  # the original's, whatever --seed says
+SHUFFLE_SEED = 123  # as in the original, whatever --seed is
 SEED = 20220722
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an eval refers to beyond its own entry."""
+    """The context of an eval beyond its own entry."""
 
     roots: tuple[File, ...]
     grading: Entries
@@ -84,7 +84,7 @@ class EvalSpec:
 
     @property
     def needs(self) -> Needs:
-        """What a run needs; DatasetError where the entry cannot be used."""
+        """The needs of a run; DatasetError if the entry cannot be used."""
         return self._plan().needs
 
     def unlike(self) -> tuple[str, ...]:
@@ -98,10 +98,10 @@ class EvalSpec:
         return tuple(dict.fromkeys(message for message, _ in self._reasons()))
 
     def document(self, max_samples: int | None = None, seed: int = SEED) -> tuple[dict[str, Any], Losses]:
-        """The eval as an eval document, and what was carried, changed and left out; DatasetError where it cannot run.
+        """The eval as an eval document, and the losses; DatasetError if it cannot run.
 
-        `max_samples` takes that many of the order in which the original goes through them. `seed` shuffles the
-        choices of multiple-choice questions.
+        `max_samples` takes that many in the order of the original. `seed` shuffles the choices of multiple-choice
+        questions.
         """
         plan = self._plan()
         for message, field_of_it in self._reasons():
@@ -126,7 +126,7 @@ class EvalSpec:
         return make(entry, self.surroundings.grading, self.faithful)
 
     def _reasons(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """What keeps it from running, each with the field of the entry that is to blame."""
+        """The reasons why it cannot run, each with the field of the entry."""
         if "." not in self.name:
             yield "its name has no dot; a full name is <eval>.<split>.<version>", ()
         try:
@@ -145,7 +145,7 @@ class EvalSpec:
         yield from self._data_reasons(plan)
 
     def _lost_specs(self, plan: Plan) -> Iterator[str]:
-        """Files that cannot be read and may hold the grading spec, for which no other is taken instead."""
+        """Unreadable files that may have the grading spec, so no other one is used."""
         name = str(plan.options.get("spec", "#"))
         if "#" in name:
             return
@@ -309,7 +309,7 @@ def _refused(model: type[BaseModel], options: Mapping[str, Any]) -> Iterator[str
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One eval of a registry; without reasons it runs here."""
+    """One eval of a registry; without reasons it can run here."""
 
     name: str
     aliases: tuple[str, ...]
@@ -325,7 +325,7 @@ class Listed:
 
     @property
     def kind(self) -> str:
-        """Its class without the module it is in."""
+        """Its class without the module."""
         return self.class_name.rpartition(":")[2]
 
     def fits(self, words: Sequence[str]) -> bool:
@@ -420,7 +420,7 @@ class Registry:
         return rows
 
     def sets(self, shown: Collection[str] | None = None) -> dict[str, list[str]]:
-        """The evals of each set that is found by its name; of those only that hold one of the `shown`, if any are."""
+        """The evals of each set that is found by its name; only sets with one of the `shown` evals, if given."""
         sets: dict[str, list[str]] = {}
         for name in self.entries["eval_sets"]:
             if name in self.entries["evals"]:
@@ -434,11 +434,11 @@ class Registry:
         return sets
 
     def needs(self, name: str) -> Needs:
-        """What a run of an eval needs besides a target."""
+        """The needs of an eval's run besides a target."""
         return next(spec.needs for spec in self.find(name) if spec.name == name)
 
     def remarks(self) -> list[str]:
-        """What is odd and breaks no other eval: unreadable files, keys twice, hidden sets, dead names in sets."""
+        """Oddities that affect no other eval: unreadable files, repeated keys, hidden sets, unknown names in sets."""
         evals, sets = self.entries["evals"], self.entries["eval_sets"]
         remarks = list(self._notes)
         remarks += [

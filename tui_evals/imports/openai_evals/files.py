@@ -183,7 +183,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class Args:
-    """The arguments of an entry, each taken once and checked; what was not used is reported as left out."""
+    """The arguments of an entry, each checked and read once; unused ones are reported as losses."""
 
     def __init__(self, entry: RegistryEntry) -> None:
         self.entry = entry

@@ -44,7 +44,7 @@ class Recipe:
     few_shot: tuple[Data, ...] = ()
     names: Mapping[str, str] | None = None
     make: Callable[[Data, Random, File], dict[str, Any]] | None = None
-    """Makes the item where samples have columns of their own; it takes the sample, its dice and its file."""
+    """Creates the item if samples have their own columns, from the sample, its random generator and its file."""
     before: tuple[Data, ...] = ()
     """Messages before those of every sample."""
     capitalized: bool = False
@@ -53,7 +53,7 @@ class Recipe:
     """Whether everything is asked to the letter of the original."""
 
     def item(self, sample: Data, random: Random, file: File) -> dict[str, Any]:
-        """The item of a sample; Unfit where it lacks what the eval needs."""
+        """The item of a sample; Unfit if something that the eval needs is missing."""
         if self.make is not None:
             return self.make(sample, random, file)
         if self.names:
@@ -115,7 +115,7 @@ class Recipe:
         if isinstance(sample.get("ideal"), str | list) and all(isinstance(part, str) for part in sample["ideal"]):
             taken |= {"ideal"} if sample["ideal"] or not self.faithful else set()
         rest = {key: value for key, value in sample.items() if key not in taken}
-        if self.faithful:  # where nothing is shown for null here, the original shows the word
+        if self.faithful:  # if null is left out here, the original shows the word
             rest = {key: "None" if value is None else value for key, value in rest.items()}
         item: dict[str, Any] = {"variables": rest} if rest else {}
         given = [sample.get(answer) for answer in self.inputs.values()]
@@ -125,7 +125,7 @@ class Recipe:
 
 
 def _as_one(asked: Mapping[str, Any]) -> str | list[Any]:
-    """A question as one value: the text where that is all, else the messages with it."""
+    """A question as one value: the text if there is only one, else the messages with it."""
     if "messages" not in asked:
         return str(asked["prompt"])
     last = [{"role": "user", "content": asked["prompt"]}] if "prompt" in asked else []
@@ -133,7 +133,7 @@ def _as_one(asked: Mapping[str, Any]) -> str | list[Any]:
 
 
 def question(given: object, name: str, few_shot: Sequence[Data] = ()) -> dict[str, Any]:
-    """What is asked: text as the prompt, a chat with the examples before its last message."""
+    """The question: text as the prompt, a chat with the examples before its last message."""
     if isinstance(given, str):
         if few_shot:
             raise Unfit("examples (few_shot) can only be shown in a chat; write the input as a list of messages", name)
@@ -204,7 +204,7 @@ def located(given: str, root: File, roots: Sequence[File]) -> File:
 
 
 def files_of(path: File) -> list[File]:
-    """The file itself, or every .jsonl below a folder in the order of their names; NoData where one is unreadable."""
+    """The file itself, or every .jsonl in a folder and below, in the order of their names; raises NoData."""
     files = sorted(file for file in path.rglob("*.jsonl") if not file.is_dir()) if path.is_dir() else [path]
     if not files:
         raise NoData(f"its data are missing: the folder {path} holds no .jsonl file")

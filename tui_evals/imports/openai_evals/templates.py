@@ -25,7 +25,7 @@ _PAIRED = {"battle": {"input1": "completion1", "input2": "completion2"}}
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a run of an eval needs besides a target."""
+    """The needs of an eval's run besides a target."""
 
     judge: bool = False
     answers: int = 1
@@ -37,7 +37,7 @@ class Needs:
     judge_params: Mapping[str, Any] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """What is not as usual, as plain data."""
+        """The unusual needs, as plain data."""
         named = {"params": dict(self.params), "judge_params": dict(self.judge_params)}
         return {name: value for name, value in named.items() if value}
 
@@ -159,7 +159,7 @@ def _fetched(
         texts = [args.text(name) if name == "subject" else args.optional_text(name) or "" for name in said]
         named = next((name for name in ("dataset", "samples_jsonl") if name in args.left), None)
         source = args.text(named) if named else "the data set that the class names"
-        for name in ("samples_jsonl", *ignored):  # the original reads the data set whatever these say
+        for name in ("samples_jsonl", *ignored):  # the original reads the data set and ignores these
             args.left.pop(name, None)
         args.sent(params)
         name, chosen = (evaluator, options or {}) if faithful or hardened is None else hardened
@@ -236,7 +236,7 @@ def _counts_answers(spec: RegistryEntry | None, name: str) -> bool:
 
 
 def _unlike_itself(spec: RegistryEntry | None, eval_type: str | None) -> Iterator[str]:
-    """Where the original itself gives no figures, or others each time."""
+    """Reasons why the original itself has no figures, or different ones each time."""
     if spec is None:
         return
     if eval_type is None and spec.data.get("eval_type") is None:
@@ -299,4 +299,4 @@ PLANS: Mapping[str, Maker] = {
     ),
     "evals.elsuite.modelgraded.classify:ModelBasedClassify": _graded,
 }
-"""What each class of the original becomes."""
+"""The plan of each class of the original."""

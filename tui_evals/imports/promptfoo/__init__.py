@@ -66,12 +66,12 @@ def filled_items(
 
 
 def is_conversation(prompt: Prompt) -> bool:
-    """Whether a prompt is given what was asked and answered before."""
+    """Whether a prompt gets the earlier questions and answers."""
     return bool(prompt.template) and SO_FAR in template_variables(prompt.template)
 
 
 def conversation_of(metadata: Mapping[str, Any]) -> str:
-    """The conversation that a test belongs to; those that name none are one."""
+    """The conversation of a test; tests without a name are in one."""
     return str(metadata.get("conversationId", ""))
 
 
@@ -222,7 +222,7 @@ def _with_around(prompt: Prompt, tests: Tests, losses: Losses) -> Prompt:
 
 
 def _seen(transforms: Sequence[Spot | None], folder: Path, losses: Losses) -> Seen:
-    """What assertions see: what each provider makes of its answers, as long as they all do the same."""
+    """The transform that assertions see: that of the providers, if all have the same."""
     named = [spot for spot in transforms if spot is not None]
     if not named:
         return Seen()
@@ -329,7 +329,7 @@ def _used(message: Mapping[str, Any]) -> tuple[str, ...]:
 def _give_environment(
     chats: Sequence[Sequence[Mapping[str, Any]]], shared: dict[str, Any], tests: Tests, losses: Losses
 ) -> None:
-    """Give prompts the variables of the environment that they name, as far as the configuration says what they are."""
+    """Add the environment variables that prompts name, if the configuration has their values."""
     texts = [str(message.get("content")) for chat in chats for message in chat]
     used = sorted(name for text in texts for name in named_of_environment(text))
     if not used or ENV in shared:
@@ -476,7 +476,7 @@ def _written_for(said: str | None, folder: Path) -> Version | None:
 
 
 def _commands(file: Path, config: Configuration, prompts: Sequence[_PromptFile], named: Sequence[str]) -> str:
-    """What runs the dataset: a command for all targets that are asked with the same prompts."""
+    """The commands that run the dataset: one for all targets with the same prompts."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for target, name in zip(config.targets, named, strict=True):
         own = [one for one in prompts if not target.prompts or _is_meant(one.name, target.prompts)]

@@ -98,7 +98,7 @@ class Asserts:
     code: CodeFiles = field(default_factory=CodeFiles)
     """The custom evaluators that assertions which are code become."""
     version: Version | None = None
-    """The version of promptfoo that the configuration was written for, where something says it."""
+    """The version of promptfoo that the configuration was written for, if known."""
     shares: bool = False
     """Whether the test passes by a share of its assertions, where a set of them counts as one."""
 
@@ -201,7 +201,7 @@ class Asserts:
         return Judged(name, options, label, None if weight is None else weight.number(), spot)
 
     def _read_one(self, spot: Spot, kind: str, *, negate: bool, turned: bool) -> Read:
-        """The evaluator of what the transforms of test and assertion make of the answer."""
+        """The evaluator for the answer after the transforms of test and assertion."""
         seen = self._seen(spot)
         if kind == "javascript":
             name, options = self._javascript(spot, seen)
@@ -218,7 +218,7 @@ class Asserts:
         return seen.judged_by(name, options)
 
     def _never_failing(self, spot: Spot, name: str, options: dict[str, Any]) -> Read:
-        """What judges as an assertion without weight, which tells its score and cannot fail its test."""
+        """The evaluator of an assertion with weight 0, which has a score and cannot fail its test."""
         if name in self.code or name in _IN_NO_GROUP:
             self.losses.changed("weight: 0", spot.where, "it counts for nothing in the score, yet can fail its item")
             return name, options
@@ -291,7 +291,7 @@ class Asserts:
         return text if isinstance(text, str) else "", _CodeFile(path, function)
 
     def _called(self, spot: Spot, kind: str) -> str:
-        """What the evaluator made of code is called: as its metric, its file, or its kind."""
+        """The name of an evaluator made from code: its metric, its file, or its kind."""
         metric, value = spot.get("metric"), str(spot.value.get("value"))
         if metric is not None:
             return metric.text()
@@ -329,7 +329,7 @@ class Asserts:
 
 
 def _left_out(spot: Spot, written: str, why: str) -> Judged:
-    """What holds the place of an assertion without an equal."""
+    """The placeholder of an assertion without an equal."""
     metric = spot.get("metric")
     label = written if metric is None else metric.text()
     assertion = strictjson.loads(json.dumps(spot.value, default=str))

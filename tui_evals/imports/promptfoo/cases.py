@@ -143,7 +143,7 @@ Layers = tuple[Spot, ...]
 
 @dataclass(frozen=True)
 class Tests:
-    """What a configuration says about its tests; `renders` tells whether variables are templates too."""
+    """The tests of a configuration; `renders` tells whether variables are templates too."""
 
     root: Spot
     folder: File
@@ -152,11 +152,11 @@ class Tests:
     version: Version | None = None
     """The version of promptfoo that the configuration was written for."""
     seen: Seen = _ANSWER
-    """What is judged where no test says otherwise: the answer, or what all providers make of it."""
+    """What is judged unless a test sets it: the answer, or the transform of all providers."""
     code: CodeFiles = field(default_factory=CodeFiles)
     """The custom evaluators that assertions which are code become."""
     elsewhere: list[str] = field(default_factory=list, init=False)
-    """What holds tests that cannot be read, because code makes them or they are kept elsewhere."""
+    """The sources of tests that cannot be read, because code generates them or they are stored elsewhere."""
     _noted: set[str] = field(default_factory=set, init=False)
 
     @cached_property
@@ -265,7 +265,7 @@ class Tests:
 
     @cached_property
     def environment(self) -> Mapping[str, str]:
-        """What the configuration itself gives the environment."""
+        """The environment variables in the configuration."""
         spot = self.root.get("env")
         given = spot.value if spot is not None and isinstance(spot.value, dict) else {}
         return {str(name): script_text(value) for name, value in given.items() if value is not None}
@@ -293,13 +293,13 @@ class Tests:
 
     @cached_property
     def around(self) -> frozenset[tuple[str, str]]:
-        """What comes before and after the prompt in some tests; empty where nothing does."""
+        """The texts before and after the prompt in some tests; empty without any."""
         found = frozenset(map(self._around, self.cases))
         return found if any(map(any, found)) else frozenset()
 
     @property
     def written_around(self) -> tuple[str, str]:
-        """What is around each prompt: the texts where all tests have the same, else a variable for each."""
+        """The texts around each prompt if all tests share them, else a variable for each."""
         if len(self.around) == 1:
             (texts,) = self.around
             return as_jinja(texts[0]), as_jinja(texts[1])
@@ -331,7 +331,7 @@ class Tests:
 
     @cached_property
     def evaluators(self) -> dict[str, Any] | None:
-        """The default evaluators; None where each item needs its own, for their templates or a test's own transform."""
+        """The default evaluators; None if each item needs its own, because of templates or its own transform."""
         if any(map(_is_template, self.default_asserts)):
             return None
         if self.default_asserts and any(self._seen(layers) != self._seen(()) for layers in self.cases):
@@ -382,7 +382,7 @@ class Tests:
         return list(reader.all(spots))
 
     def _seen(self, layers: Layers) -> Seen:
-        """What the assertions of a test see: the last transform that its layers name is the one that counts."""
+        """The input of a test's assertions: the last transform in its layers applies."""
         options = (spot.get("options") for spot in reversed(self._with_default(layers)))
         named = (one.get(key) for one in options if one is not None for key in TRANSFORMS)
         transform = next((spot for spot in named if spot is not None), None)
@@ -468,7 +468,7 @@ class Tests:
 
 
 def _has_asserts(spot: Spot) -> bool:
-    """Whether a test, or what it shares with others, has a list of assertions, which may be empty."""
+    """Whether a test, or its shared settings, has a list of assertions, even an empty one."""
     return spot.get("assert") is not None
 
 

@@ -26,18 +26,18 @@ _KINDS = {dict: "a mapping", list: "a list", str: "text", bool: "true or false",
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file that was read: its name, its value, and the line of a path in it."""
+    """One file: its name, its value, and a function for the line of a path in it."""
 
     name: str
     value: Any
     line: Callable[[Path], int | None]
     folder: File | None = None
-    """Its folder, where it is a file next to the configuration: names in it may be meant from there."""
+    """Its folder, if it is a file next to the configuration: names in it may be relative to that."""
     dates: Dates = field(default_factory=list)
-    """Its dates without quotes, which promptfoo takes for points in time."""
+    """Its dates without quotes, which promptfoo reads as times."""
 
     def note_dates(self, losses: Losses) -> Source:
-        """Say of each date that it is text here; returns the source."""
+        """Record for each date that it is text here; returns the source."""
         for text, line in self.dates:
             why = "promptfoo reads a date without quotes as a point in time, not as this text. Put quotes around it"
             losses.changed(text, f"{self.name}:{line}", why)
@@ -129,7 +129,7 @@ class Spot:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in a word."""
+    """The type of a value, in a word."""
     if value is None or value == "":
         return "nothing"
     return _KINDS[type(value)]
@@ -223,7 +223,7 @@ def text_of(file: File, name: str) -> str:
 
 
 def named_file(spot: Spot, folder: File, name: str) -> File:
-    """The file a configuration names; it must be inside the folder of the configuration."""
+    """The file that a configuration names; it must be inside the folder of the configuration."""
     files = files_named(spot, folder, name)
     if len(files) != 1:
         raise spot.wrong(f"{name!r} names {len(files)} files; name one")

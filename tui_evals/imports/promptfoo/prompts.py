@@ -172,12 +172,12 @@ class Provider:
     tools: Sequence[Mapping[str, Any]] | None = None
     response_format: str | Mapping[str, Any] | None = None
     prompts: tuple[str, ...] = ()
-    """The names of the prompts it is asked with; all where there is none."""
+    """The names of its prompts; all if empty."""
     transform: str | None = None
     """Code that transforms its answers before they are judged."""
 
     def section(self) -> dict[str, Any]:
-        """Its settings without the model, as a section of the project's configuration holds them."""
+        """Its settings without the model, as a section of the project's configuration."""
         if self.http is not None:
             return {"http": dict(self.http)}
         settings: dict[str, Any] = {"base_url": self.base_url, "api_key": self.api_key, "params": dict(self.params)}
@@ -215,7 +215,7 @@ def read_providers(spot: Spot | None, folder: File, losses: Losses) -> tuple[Pro
 
 
 def transforms_of(spot: Spot | None, folder: File) -> list[Spot | None]:
-    """What each provider of a configuration makes of its answers, also those that are no target here."""
+    """The transform of each provider in a configuration, including those that are no target here."""
     listed = () if spot is None else _listed(spot, folder)
     return [None if isinstance(one.value, str) else _transform(_named(one)[1]) for one in listed]
 
@@ -331,7 +331,7 @@ _CALLED_HERE = {
 
 
 def _settings(config: Spot) -> Iterator[tuple[str, Spot]]:
-    """What a provider is configured with, under the names that it has here; Google's is in a part of its own."""
+    """The settings of a provider, under our names; those of Google are in a nested part."""
     for key, part in config.members():
         if key == "generationConfig" and isinstance(part.value, dict):
             yield from _settings(part)
@@ -420,7 +420,7 @@ def _response_format(spot: Spot, folder: File) -> str | Mapping[str, Any]:
 
 
 _READ: Mapping[str, Callable[[Spot, File], Any]] = {"tools": _tools, "response_format": _response_format}
-"""Settings of a provider that are an item's here; one that cannot be read is left out."""
+"""Settings of a provider that belong to an item here; unreadable ones are left out."""
 
 
 _CODE = frozenset((".py", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb"))
@@ -473,7 +473,7 @@ def _without_markers(text: str) -> str:
 
 
 def read_prompts(spot: Spot | None, folder: File, losses: Losses) -> tuple[Prompt, ...]:
-    """The prompts of a configuration; those that are code, or kept elsewhere, are left out and named."""
+    """The prompts of a configuration; those that are code, or stored elsewhere, are reported as losses."""
     if spot is None:
         losses.changed("prompts", "", "there are none, so the variable `prompt` is asked")
         return (Prompt("prompt", ({"role": "user", "content": "{{prompt}}"},)),)

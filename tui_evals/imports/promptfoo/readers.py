@@ -36,7 +36,7 @@ class NoEqual(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """What an assertion says, its value rendered."""
+    """An assertion with its rendered value."""
 
     spot: Spot
     kind: str
@@ -62,7 +62,7 @@ class Assertion:
         return script_text(self.value)
 
     def several(self) -> list[str]:
-        """The value as a list of texts; one text is split at its commas, and contains-any alone heeds quotes."""
+        """The value as a list of texts; one text is split at its commas, and only contains-any respects quotes."""
         self.check_filled()
         value = self.value
         if isinstance(value, str) and value and self.kind == "contains-any":
@@ -79,7 +79,7 @@ class Assertion:
         return None if given is None else given.number()
 
     def judged(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options with the judge, where one is named."""
+        """The options with the judge, if one is named."""
         return {**options, "judge": self.judge} if self.judge else options
 
 

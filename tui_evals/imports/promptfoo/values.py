@@ -41,7 +41,7 @@ _NUNJUCKS = (
 
 
 def as_jinja(text: str) -> str:
-    """A template with what Nunjucks alone knows written as Jinja has it."""
+    """A Nunjucks template in the syntax of Jinja."""
 
     def rewritten(block: re.Match[str]) -> str:
         written = block[0]
@@ -58,7 +58,7 @@ def named_in_tags(text: str) -> frozenset[str]:
 
 
 def needs_values(value: Any) -> bool:
-    """Whether a text, or one in a list, is a template that is more than a way of writing a text down."""
+    """Whether a text, or one in a list, is a template that needs values."""
     texts = value if isinstance(value, list) else [value]
     return any(isinstance(text, str) and bool(_TAG.search(_ESCAPED.sub("\0", text))) for text in texts)
 
@@ -137,7 +137,7 @@ class Values:
     renders: bool
     losses: Losses
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What the configuration itself gives `env` in templates."""
+    """The value of `env` in templates, from the configuration."""
 
     def given(self, spot: Spot) -> dict[str, Spot]:
         """The variables of a test, from the files it names where it names files."""
@@ -334,17 +334,17 @@ class CodeFiles:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What assertions judge: the answer, or what transforms make of it."""
+    """The input of assertions: the answer, or the result of transforms."""
 
     transforms: tuple[str, ...] = ()
-    """JavaScript, each given what the one before returned."""
+    """JavaScript, each with the result of the one before."""
     gone: str = ""
     """Why one of them cannot be run."""
     parsed: bool = False
     """Whether the answer is data and not text there."""
 
     def through(self, transform: Spot, folder: Path) -> Seen:
-        """What is judged once a transform has been applied to it as well."""
+        """The input after a further transform."""
         try:
             return replace(self, transforms=(*self.transforms, transform_code(transform, folder)))
         except NotCarried as why:

@@ -124,7 +124,7 @@ def _set_of(
     where: str,
     losses: Losses,
 ) -> dict[str, Any]:
-    """A group of evaluators as a set of assertions; one that never fails and weighs nothing as its only assertion."""
+    """A group of evaluators as a set of assertions; for a weight of 0 that never fails, its only assertion."""
     if negate:
         raise NoAssert("a set of assertions has no opposite")
     asked = {} if judge is None else {"judge": judge}
@@ -314,7 +314,7 @@ class _Chat:
         return isinstance(text, str) and (lone_name(text) is not None or _is_plain(text))
 
     def written(self, as_text: bool) -> Any:
-        """It as promptfoo takes it: a chat is JSON over several lines, which no file can be named like."""
+        """The prompt as promptfoo reads it: a chat is JSON over several lines, so it is not read as a file name."""
         text = self.messages[0]["content"] if as_text else json.dumps(self.messages, ensure_ascii=False, indent=2)
         return text if self.label is None else {"label": self.label, "raw": text}
 

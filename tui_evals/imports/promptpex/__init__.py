@@ -1,4 +1,4 @@
-"""What PromptPex wrote, imported: its tests become a dataset, its recorded answers a finished run."""
+"""Imports files of PromptPex: its tests become a dataset, its recorded answers a finished run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def recognises(path: Path) -> bool:
 
 
 def _import(request: ImportRequest) -> ImportResult:
-    """Read everything, then write the dataset, then the run; what cannot be read leaves nothing behind."""
+    """Read everything, then write the dataset, then the run; unreadable files leave nothing behind."""
     path = request.path
     try:
         artefacts = gather(path)
@@ -177,7 +177,7 @@ def _keep(request: ImportRequest, artefacts: Artefacts, file: Path, files: _Prom
 def _documented(
     request: ImportRequest, artefacts: Artefacts, file: Path, subject: Subject | None, prompt: Path | None
 ) -> tuple[Data, _Tests]:
-    """The dataset that a file is to hold, and what was read of its tests."""
+    """The dataset for a file, and the tests that were read."""
     known = load_registry(request.project.root, prompt_folder=prompt.parent if prompt else None).by_name
     tests = _read(request.path, artefacts, subject, known, prompt)
     document = document_of(artefacts, file.stem, tests.items, subject, tests.evaluators)

@@ -1,4 +1,4 @@
-"""What PromptPex left behind: files in a folder or one saved context, and the JSON or tables in them."""
+"""Reads files of PromptPex, in a folder or one saved context, and the JSON or tables in them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tui_evals.text import strictjson
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is in one file, or in one place of a file that holds several: text, or rows already read."""
+    """The content of one file, or of one place in a file: text, or rows."""
 
     where: str
     value: object
@@ -49,7 +49,7 @@ def parsed(text: str) -> object:
     try:
         return json.loads(text.removeprefix("\ufeff"), parse_constant=lambda word: None)
     except (ValueError, RecursionError):
-        return strictjson.loads(text)  # It refuses all that json does, and says why in a sentence.
+        return strictjson.loads(text)  # It refuses all that json refuses, with a sentence as the reason.
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class _Loose(BaseModel):
 
 
 class Measure(_Loose):
-    """What one judge made of one answer by one metric."""
+    """One judge's score of one answer by one metric."""
 
     content: Text = None
     score: Number = None
@@ -212,7 +212,7 @@ class Measure(_Loose):
 
 
 class About(_Loose):
-    """What every row says of the test it belongs to."""
+    """The fields of every row about its test."""
 
     testuid: Text = None
     ruleid: Whole = None
@@ -244,7 +244,7 @@ class RecordedTest(About):
 
 
 class RecordedResult(About):
-    """A row of `test_results.json` or `test_groundtruth.json`: what a model answered, and how that was judged."""
+    """A row of `test_results.json` or `test_groundtruth.json`: a model's answer with its scores."""
 
     promptid: Text = None
     model: Text = None
@@ -270,7 +270,7 @@ class RecordedTestEval(About):
 
 
 class RecordedRuleEval(_Loose):
-    """A row of `rule_evals.json`: whether the prompt says what a rule says."""
+    """A row of `rule_evals.json`: whether the prompt contains a rule."""
 
     ruleid: Whole = None
     rule: Text = None
@@ -368,7 +368,7 @@ _LARGEST = 2**25
 
 @dataclass(frozen=True, slots=True)
 class Artefacts:
-    """What was found, by its kind, and where."""
+    """The pieces that were found, by kind, with their places."""
 
     folder: Path
     name: str
@@ -378,7 +378,7 @@ class Artefacts:
     """The file of the prompt; without it `pieces` may hold its text."""
     options: Mapping[str, Any] = field(default_factory=dict)
     spare: Mapping[str, Piece] = field(default_factory=dict)
-    """What the report or the saved context holds of a kind that has a file of its own."""
+    """Pieces in the report or the saved context of kinds that have their own file."""
     unread: tuple[str, ...] = ()
     """A sentence for each unreadable file that another one replaces."""
     _read: dict[str, Read[Any]] = field(default_factory=dict)
@@ -444,7 +444,7 @@ def holds_artefacts(path: Path) -> bool:
 
 
 def known_files() -> str:
-    """The files that are recognised, for a sentence."""
+    """The recognized files, for a sentence."""
     return f"{_ALONE[0]}, tests.json, test_results.json, overview.csv (and the older tests.csv, test_results.csv)"
 
 
@@ -545,9 +545,9 @@ def _inside(whole: Mapping[str, Any], where: str) -> dict[str, Piece]:
 
 
 def _entries(node: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, object, str, bool]]:
-    """The key, content and file name of everything an object holds, and whether the key says what it is.
+    """The key, content and file name of every entry in an object, and whether the key names its kind.
 
-    Deeper down it does only where a file is: the front matter and the options have an `intent` of their own.
+    Deeper down, only a file does: the front matter and the options have an `intent` of their own.
     """
     for key, value in node.items():
         if isinstance(value, dict) and "content" in value:

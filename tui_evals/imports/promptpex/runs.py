@@ -1,4 +1,4 @@
-"""What PromptPex wrote, as ours: its tests as items, and its recorded answers and verdicts as a finished run."""
+"""Converts PromptPex data: its tests to items, its recorded answers and verdicts to a finished run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Tests:
         return place
 
     def place_of(self, row: About) -> int:
-        """The place of the test a row is about; one that is not there becomes a test of its own."""
+        """The position of a row's test; a missing one is added as a test."""
         place = self._known(row)
         return self._add(_from_row(row)) if place is None else place
 
@@ -95,7 +95,7 @@ def written_tests(artefacts: Artefacts) -> Tests:
 
 
 class Known:
-    """What was found out about tests, by their uid or else by their input."""
+    """The evaluations of tests, by their uid or else by their input."""
 
     def __init__(self, rows: Iterable[About]) -> None:
         self._uids: dict[str, About] = {}
@@ -106,7 +106,7 @@ class Known:
                 self._uids.setdefault(row.testuid, row)
 
     def about(self, test: RecordedTest) -> About | None:
-        """What is known of a test."""
+        """The evaluation of a test."""
         if test.testuid in self._uids:
             return self._uids[test.testuid]
         row = self._inputs.get(_key(test, 2))
@@ -128,7 +128,7 @@ class Items:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know of the items."""
+        """Notes for the user about the items."""
         return [f"{note}{f' (and {count - 1} more)' if count > 1 else ''}" for note, count in self._wrong.items()]
 
     def item(self, test: RecordedTest, place: int) -> Data:
@@ -238,7 +238,7 @@ def judged_by(rows: Iterable[RecordedResult]) -> list[Judged]:
 
 
 def keys_for(judged: Sequence[Judged]) -> dict[Judged, str]:
-    """The key of each metric and judge: the metric alone where one judge applied it."""
+    """The key of each metric and judge: the metric alone if only one judge applied it."""
     metrics = [metric for metric, _ in judged]
     taken = {COMPLIANCE}
     keys: dict[Judged, str] = {}
@@ -443,12 +443,12 @@ class Recording:
 
     @property
     def rows(self) -> list[RecordedResult]:
-        """What was recorded."""
+        """The recorded rows."""
         return [answer.row for answer in self.answers]
 
     @property
     def digest(self) -> str:
-        """What tells this recording from any other."""
+        """A digest that identifies this recording."""
         content = [(answer.item, answer.repeat, answer.row.model_dump()) for answer in self.answers]
         return hashlib.sha256(json.dumps([self.models, content]).encode()).hexdigest()
 
@@ -491,7 +491,7 @@ def _once(named: Sequence[tuple[int, str, RecordedResult]]) -> Sequence[tuple[in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a recorded run is of: its dataset, its prompt, its judges."""
+    """The origin of a recorded run: its dataset, its prompt, its judges."""
 
     document: Mapping[str, Any]
     source: str
