@@ -57,9 +57,9 @@ class Action(NamedTuple):
     word: str
     description: str
     footer: int = 0
-    """How much it is wanted in the footer: 2 for the main verbs, which are there at 80 columns."""
+    """Priority in the footer: 2 for the main actions, which are shown at 80 columns."""
     always: bool = False
-    """It works in every field, dialog and screen too."""
+    """Whether it also works in every field, dialog and screen."""
 
 
 AT_ONCE = frozenset(("stop", "pause", "remove", "clear", "drop"))
@@ -480,21 +480,20 @@ def pressed_key(label: str) -> tuple[str, str | None]:
 
 
 def key_names(action: Action) -> list[str]:
-    """The keys of an action as a person reads them."""
+    """The keys of an action as shown to users."""
     return [NAMES.get(key, key) for key in action.keys.split(",")]
 
 
 def footer_actions(*places: Where) -> list[Action]:
-    """What the line of keys can show of places."""
+    """The actions of the given places that the footer can show."""
     return [action for place in places for action in actions_at(place) if action.name not in _ELSEWHERE]
 
 
 def footer_choice(
     actions: Sequence[Action], why_not: Callable[[Action], str | None], room: int, *, typing: bool = False
 ) -> list[tuple[str, str]]:
-    """The keys and words of a line: what can be done now, the most wanted first, for as long as there is room.
-
-    While you type, a letter is a letter: only keys that are none are shown.
+    """The keys and words of the footer: possible actions by priority, as many as fit. While typing, letter keys are
+    left out.
     """
     chosen: dict[Action, str] = {}
     for action in sorted(actions, key=_rank):
@@ -517,7 +516,7 @@ def _rank(action: Action) -> int:
 
 
 def _key_now(action: Action, typing: bool) -> str | None:
-    """The key that does an action now, as a person reads it."""
+    """The key that triggers an action now, as shown to users."""
     return next((key for key in key_names(action) if not typing or _NO_LETTER.fullmatch(key)), None)
 
 
@@ -604,7 +603,7 @@ PROSE: Mapping[Where, tuple[str, str, str]] = {
         "Next: esc goes back. Kept items are unsaved edits.",
     ),
 }
-"""What a place shows, what you can do there, and what to do next."""
+"""For each place: its purpose, what you can do there, and what to do next."""
 
 ALONE = ("field", "grid", "compare", "matrix", "labelling", "rules", "playground", "proposals")
 """Places of their own, where no other keys work."""

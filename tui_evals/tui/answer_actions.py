@@ -1,4 +1,4 @@
-"""What can be done with the answer in view, in the results and in its own pane: verdict, copy, item, expectation."""
+"""Actions on the current answer, in the results pane and the answer pane: verdict, copy, item, expectation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _VERDICTS: Mapping[str, Verdict | None] = {"good": "pass", "bad": "fail", "back"
 
 
 async def give_verdict(pane: Pane, chosen: ChosenAnswers | None = None) -> None:
-    """Say oneself whether the answer is good or bad, with a note; or the same of all that are chosen."""
+    """Record the user's verdict and note for the current answer, or for all of `chosen`."""
     case = await answer_in_view(pane)
     if case is None:
         return
@@ -145,7 +145,7 @@ _OF_ALL = ("item names", "texts")
 
 
 def _text_of_all(database: Path, chosen: ChosenAnswers, part: str) -> str:
-    """What is copied of answers that are chosen: names a line each, or each text below its name."""
+    """The text to copy for several answers: one name per line, or each text below its name."""
     if part in chosen.commands:
         return chosen.commands[part]
     if part == "item names":

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Unit = Mapping[str, Any]
 _AGAIN = -1
-"""In the place of a turn: the answer of a later run."""
+"""Used as turn number: the answer of a later run."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """An answer to what another run asked before."""
+    """The answer of a later run to the same question."""
 
     run: RunRow
     told: AnswerDetail
@@ -37,7 +37,7 @@ class AskedAgain:
 
 @dataclass(frozen=True, slots=True)
 class AnswerContext:
-    """One answer and what belongs to it."""
+    """One answer with its run, item and scores."""
 
     run: RunRow
     detail: Detail
@@ -55,7 +55,7 @@ class AnswerContext:
 
     @property
     def rejudged(self) -> EarlierAttempt | None:
-        """What it was before it was judged again by itself, where that counts."""
+        """The attempt before this answer was judged again individually, in the pass that counts."""
         return rejudged_now(self.detail.earlier, self.run.scoring_pass)
 
     @property
@@ -65,12 +65,12 @@ class AnswerContext:
 
     @property
     def reference(self) -> str | None:
-        """What the answer is held against."""
+        """The text that the answer is compared with."""
         return reference_text(unit_of(self.item, self.row.turn), self.text)
 
     @property
     def prompt(self) -> str:
-        """What was asked."""
+        """The prompt of the answer."""
         return prompt_of(self.item, self.detail)
 
     @property
@@ -87,7 +87,7 @@ class ComparedAnswer:
     _diffs: dict[tuple[int, bool], Diff] = field(default_factory=dict)
 
     def diff(self, turn: Detail | AnswerDetail, raw: bool) -> Diff | None:
-        """How a turn differs from what was expected; None where one of the two is missing."""
+        """The diff between the expected text and a turn; None if one of them is missing."""
         text = text_of(turn)
         reference = reference_text(unit_of(self.case.item, turn.row.turn), text)
         if reference is None or text is None:
@@ -98,7 +98,7 @@ class ComparedAnswer:
         return self._diffs[key]
 
     def diff_again(self, raw: bool) -> Diff | None:
-        """How the answer in a later run differs from this one; None where one of the two is missing."""
+        """The diff between this answer and the one of a later run; None if one of them is missing."""
         after = text_of(self.case.again.told) if self.case.again else None
         before = self.case.text
         if before is None or after is None:
@@ -109,13 +109,13 @@ class ComparedAnswer:
         return self._diffs[key]
 
     def size(self) -> int:
-        """How many characters are compared first; none where that has been done or there is nothing to compare."""
+        """The number of characters to compare first; 0 if that is done or there is nothing to compare."""
         reference, text = self.case.reference, self.case.text
         return 0 if reference is None or text is None or self._diffs else len(reference) + len(text)
 
 
 class AnswerFinder:
-    """Finds cases; of the datasets that were asked, which are large, it keeps the last one."""
+    """Finds cases; keeps only the last dataset, because datasets can be large."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -149,7 +149,7 @@ def _items(reader: Reader, run: RunRow) -> Sequence[Any]:
 
 
 def unit_of(item: Unit, turn: int) -> Unit:
-    """One turn of an item."""
+    """The data of one turn of an item."""
     turns = item.get("turns")
     if not isinstance(turns, list) or not turns:
         return item if turn == 0 else {}
@@ -157,7 +157,7 @@ def unit_of(item: Unit, turn: int) -> Unit:
 
 
 def text_of(detail: Detail | AnswerDetail) -> str | None:
-    """What was answered."""
+    """The text of an answer, if there is one."""
     return detail.answer.text if detail.answer else None
 
 
@@ -168,7 +168,7 @@ def messages_of(detail: Detail) -> list[Unit]:
 
 
 def prompt_of(item: Unit, detail: Detail | AnswerDetail) -> str:
-    """What a turn asks: its prompt, else the last thing the user said."""
+    """The prompt of a turn, otherwise the last user message."""
     return prompt_text(unit_of(item, detail.row.turn), detail.answer)
 
 
@@ -201,7 +201,7 @@ def _several(case: AnswerContext) -> bool:
 
 
 def answer_as_text(answer: AnswerRecord | None) -> str:
-    """All that a target said, as one text: words, the calls it made, or why there is nothing."""
+    """A target's output as one text: the answer and its tool calls, or why there is none."""
     if answer is None:
         return ""
     parts = [answer.text] if answer.text else []

@@ -29,12 +29,12 @@ class ChosenAnswers:
 
     @property
     def words(self) -> list[str]:
-        """The options by which a command chooses the same."""
+        """The command-line options that select the same answers."""
         return ["--only", self.text] if self.text else ["--items", _ranges(self.items)]
 
     @property
     def commands(self) -> dict[str, str]:
-        """What lists them and what writes them into a file, where a filter chooses them."""
+        """The commands that list and export the answers, if a filter selects them."""
         only = f"--only {shlex.quote(self.text)}"
         if not self.text:
             return {}
@@ -47,7 +47,7 @@ class ChosenAnswers:
 def chosen_answers(
     database: Path, run: RunRow, marks: frozenset[int], text: str, shown: array[int] | None
 ) -> ChosenAnswers | None:
-    """The answers to the marked items, else those a filter shows; None where nothing is marked and all are shown."""
+    """The answers of the marked items, otherwise the filtered ones; None if nothing is marked or filtered."""
     if not marks and (not text or shown is None):
         return None
     with Reader(database) as reader:
@@ -62,7 +62,7 @@ def chosen_answers(
 
 
 def items_shown(database: Path, run: RunRow, shown: array[int] | None) -> dict[int, str]:
-    """The items of the answers that are shown with their names by position; all of the run where that is None."""
+    """The names of the items of `shown` answers by position; of all items of the run if it is None."""
     with Reader(database) as reader:
         return _names(reader.all_rows(run.id)) if shown is None else items_of(reader, shown)
 

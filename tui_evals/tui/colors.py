@@ -9,9 +9,9 @@ from textual.color import BLACK, WHITE, Color
 from textual.theme import Theme
 
 TEXT = 4.5
-"""The least contrast of a text with what it is on."""
+"""The minimum contrast between text and its background."""
 CALM = 5.8
-"""What less important text gets where there is room, so that it differs from what cannot be done now."""
+"""The contrast of secondary text where possible, so that it differs from disabled items."""
 SHAPE = 3.0
 """The least contrast of a border, a scrollbar or a cursor with its surroundings."""
 
@@ -47,7 +47,7 @@ _TROUGHS = (
     "scrollbar-corner-color",
 )
 _TINT, _RAISED, _DIM, _FAINT, _EDGE = 0.12, 0.05, 0.7, 0.5, 0.35
-"""How far a color is from the background on the way to another."""
+"""How far each color is mixed from the background towards another color."""
 _STEP = 0.02
 
 
@@ -97,7 +97,7 @@ class _Palette:
         self._grounds = (*self._fields, *(field + self._boost for field in self._fields), *self._tints.values())
 
     def variables(self) -> dict[str, str]:
-        """What is not as the theme has it."""
+        """The CSS variables that differ from those of the theme."""
         ink = self._text(self._named("foreground"))
         inks = (self._background, ink, BLACK, WHITE)
         edge = self._standing_out(self._mixed(ink, _EDGE), self._fields, SHAPE)
@@ -157,7 +157,7 @@ class _Palette:
 
 
 def _of_16(theme: Theme) -> dict[str, str]:
-    """Of the terminal's own colors those that its owner can be expected to read on its background."""
+    """The 16 terminal colors that should be readable on the terminal's own background."""
     bright = "bright_" if theme.dark else ""
     meanings = {
         "success": f"ansi_{bright}{'cyan' if theme.dark else 'blue'}",

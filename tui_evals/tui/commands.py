@@ -100,14 +100,14 @@ def back(desk: Desk) -> None:
 
 
 async def show_help(desk: Desk) -> None:
-    """What the pane in front is for, and every key that works in it; one that is chosen is pressed."""
+    """Show the purpose of the active pane and its keys; choosing a key runs its action."""
     chosen = await desk.push_screen_wait(help_menu(desk.front, lambda action: why_not(desk, action)))
     if isinstance(chosen, Action):
         do(desk, chosen)
 
 
 def why_no_problem(desk: Desk) -> str | None:
-    """Nothing is open, or nothing is known to be wrong."""
+    """Why no problem can be shown: no dataset is open, or it has none."""
     space = desk.workspace
     if space.editing is None:
         return NO_DATASET_OPEN
@@ -154,7 +154,7 @@ def _field(path: DataPath) -> str | int | None:
 
 
 def _order(unit: DataPath) -> tuple[int, ...]:
-    """Where a unit is in the file: the dataset, an item, its turns."""
+    """The position of a unit in the file, as sort key: the dataset, an item, its turns."""
     return tuple(part for part in unit if isinstance(part, int))
 
 
@@ -223,7 +223,7 @@ async def _show(desk: Desk, what: str, name: object) -> None:
 
 
 def _actions(desk: Desk) -> Iterator[Entry]:
-    """What can be done in the pane in front, everywhere, and in the other panes; what cannot be done says why."""
+    """All actions: of the active pane, of the workbench, of the other panes; impossible ones with the reason."""
     wheres: tuple[Where, ...] = (desk.front, "everywhere", *(place for place in PANES if place != desk.front))
     for where in wheres:
         noun = "workbench" if where == "everywhere" else PLACES[where].partition(" ")[2].lower()
@@ -258,7 +258,7 @@ def _items(desk: Desk) -> Iterator[Entry]:
 
 
 def _asked(item: object) -> str:
-    """The beginning of what an item asks."""
+    """The start of an item's prompt."""
     if not isinstance(item, dict):
         return ""
     turns = item.get("turns")
@@ -329,7 +329,7 @@ def _table_rows(line: str, width: int) -> list[Row]:
 
 
 def suspend(desk: Desk) -> None:
-    """Stop as a terminal stops its programs; where no shell could bring it back, the kernel lets it continue."""
+    """Suspend the process (ctrl+z); if no shell could resume it, the kernel ignores the signal."""
     try:
         with desk.suspend():
             before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -344,9 +344,8 @@ def suspend(desk: Desk) -> None:
 
 
 def _wait_for_foreground(terminal: int) -> None:
-    """After `bg` the terminal still belongs to the shell: a process that changes it is stopped until `fg`.
-
-    The signal that lets it continue interrupts the change, which is then tried again.
+    """Wait for `fg`. After `bg` the shell still owns the terminal, so that changing it stops the process; the signal
+    that resumes it interrupts the change, which is then retried.
     """
     while True:
         try:

@@ -35,7 +35,7 @@ class Completer:
         self._field = field
 
     def __call__(self, before: str, after: str) -> Completion | None:
-        """What can be completed at the cursor; None where nothing can."""
+        """The completion at the cursor, if there is one."""
         if after[:1].isalnum() or after[:1] in ("_", "-", "."):
             return None  # within a word the right arrow moves
         if variable := _VARIABLE.search(before):

@@ -1,4 +1,4 @@
-"""What panes, screens and commands know of the application: a protocol, so that none of them imports it."""
+"""The application as panes, screens and commands see it: a protocol, so that none of them imports it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Desk(Protocol):
         """Lend the terminal to another program; SuspendNotSupported where there is none."""
 
     def would_be_lost(self) -> list[str]:
-        """What leaving now would lose, a sentence each."""
+        """One sentence for each thing that would be lost on leaving now."""
 
     def exit(self, result: str | None = None) -> None:
         """Close the workbench; the result is printed on the terminal."""
@@ -143,12 +143,12 @@ def never_refused(desk: Desk) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What an action of the table's part "everywhere" does, and why it cannot be done now."""
+    """Implements an action of "everywhere" in the action table, and says why it is not possible now."""
 
     run: Callable[[Desk], Coroutine[Any, Any, None] | None]
     why_not: Callable[[Desk], str | None] = never_refused
     why_not_shown: Callable[[Desk], str | None] = never_refused
-    """Why the line of keys leaves it out though it can be done: as far as is known it leads nowhere."""
+    """Why the footer hides an action that is possible: it would have no effect."""
 
 
 Commands = Mapping[str, Command]

@@ -41,7 +41,7 @@ _Parts = list[tuple[str, Style]]
 
 
 def diff_texts(reference: str, answer: str, raw: bool = False) -> Diff:
-    """What differs; raw texts are spelled out and never read as JSON."""
+    """The diff of two texts; raw texts are escaped and never parsed as JSON."""
     # Imported when needed, as below: that would delay the first frame.
     from tui_evals.compare.diff import diff_json, side_by_side
 
@@ -77,7 +77,7 @@ class SideBySideRows(BlockRows["Facing"]):
 
 
 class _PairRows(LazyRows):
-    """What faces what, as high as the higher of the two."""
+    """One aligned pair of lines, as high as the higher of the two."""
 
     def __init__(self, facing: Facing, half: int) -> None:
         ends = _ends_alike(facing)
@@ -103,7 +103,7 @@ class _PairRows(LazyRows):
 
 
 def column_titles(width: int, left: str = "expected", right: str = "answer") -> Row:
-    """What is shown above the two columns."""
+    """The row with the titles of the two columns."""
     half = max((width - 3) // 2, 1)
     return row(" ", fit(left, half, "dim"), ("│ ", "dim"), fit(right, half, "dim"))
 
@@ -180,7 +180,7 @@ def side_parts(side: DiffSide, style: Style, ends_alike: bool) -> _Parts:
 
 
 def marked_sides(diff: Diff) -> tuple[_Parts, _Parts]:
-    """Both texts of a diff, each with what only it has marked; unmarked where they have nothing in common."""
+    """Both texts of a diff with the parts that only one has marked; unmarked if they share nothing."""
     left: _Parts = []
     right: _Parts = []
     sides = [(facing.left, facing.right) for facing in diff.rows]

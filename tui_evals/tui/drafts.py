@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tui_evals.store.writer import Writer
 
 _OF_SESSION = "\t"
-"""Between the file and the session in the name of a draft; those of 0.2 and before have no session, or a time."""
+"""Separates file and session in a draft's name; up to version 0.2 it had no session, or a time."""
 _GLANCE = 0.5
 _LARGE, _LARGE_SECONDS = 1_000_000, 3.0
 """A draft of at least this many characters is written only this often."""
@@ -125,7 +125,7 @@ class Drafts:
 
 
 def session_lock(store: Path, session: str) -> Path:
-    """Where the lock file of a session is."""
+    """The path of a session's lock file."""
     return store.parent / "sessions" / f"{session}.lock"
 
 
@@ -197,7 +197,7 @@ async def _offer(desk: Desk, draft: Draft) -> None:
 
 
 def _question(draft: Draft, file: Path, names: list[str], editing: Editing) -> Menu:
-    """What to do with the edits of a session: when they were made, and to which items."""
+    """The menu for a session's unsaved edits: when they were made, and to which items."""
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(draft.time))
     about = "u undoes it"
     if editing.document.digest != draft.digest:
@@ -221,7 +221,7 @@ def _editing_of(file: Path) -> Editing:
 
 
 async def ask_and_leave(desk: Desk) -> None:
-    """Close the workbench; what no draft keeps is asked about first."""
+    """Close the workbench; asks first if there are edits that no draft keeps."""
     if lost := desk.would_be_lost():
         question = "\n".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in lost)
         if not await desk.push_screen_wait(Confirm("Leaving would lose something", question, "leave all the same")):
@@ -256,7 +256,7 @@ HISTORY_REFUSALS = (CannotSave, CannotUndo, DatasetError, OSError)
 
 
 async def go_back(desk: Desk) -> str:
-    """Show what was edited, saved or done by a command, and go back to before one of these; what was done, if any."""
+    """Show the edits, saves and commands, and go back to before a chosen one; returns what was done."""
     editing = desk.workspace.editing
     assert editing is not None
     name = editing.document.file.name
@@ -288,7 +288,7 @@ async def show_history(desk: Desk) -> None:
 
 
 def why_no_history(desk: Desk) -> str | None:
-    """Nothing is open."""
+    """Why there is no history: no dataset is open."""
     return NO_DATASET_OPEN if desk.workspace.editing is None else None
 
 

@@ -1,4 +1,4 @@
-"""What is sent to the terminal: only changed widgets and cells, with missing colors and signs replaced."""
+"""Reduces terminal output to changed widgets and cells, and replaces unsupported colors and characters."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _TOKEN = re.compile(
     r"\x1b\[(?P<row>[0-9]+);(?P<column>[0-9]+)H|\x1b\[(?P<style>[0-9;:]*)m|(?P<line>\n)|(?P<text>[^\x1b\n]+)"
 )
 _BESIDE = re.compile(r"(?:\x07|\x1b\[[?>=<][0-9;]*(?:\$p|[A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\))+")
-"""What changes no cell: the bell, modes and questions, titles."""
+"""Sequences that change no cell: the bell, modes, queries, titles."""
 _OTHER_SCREEN = "\x1b[?1049"
 _ONE_CELL = re.compile(r"[ -~\u00b7\u2010-\u2027\u203a\u2500-\u25fc\u2713\u2717]*")
 """Signs that every terminal draws in one cell, or for which the workbench draws others where it does not."""
@@ -97,7 +97,7 @@ class SentCells:
         self.forget()
 
     def fit(self, size: tuple[int, int]) -> None:
-        """Know the size of the terminal, in columns and rows; one that changed may show anything."""
+        """Set the terminal's size in columns and rows; after a change all its cells are unknown."""
         if size != self._size:
             self._size = size
             self.forget()
@@ -111,7 +111,7 @@ class SentCells:
         self._place: tuple[int, int] | None = None
 
     def difference(self, written: str) -> str:
-        """What has to be sent so that the terminal shows what was to be written."""
+        """The shortest output that makes the terminal show `written`."""
         if _DRAWING.fullmatch(written):
             return self._drawn(written)
         if _OTHER_SCREEN in written or not _BESIDE.fullmatch(written):
@@ -181,7 +181,7 @@ class SentCells:
         return found
 
     def _unknown(self, row: int, column: int) -> None:
-        """From a place on, the terminal may show anything on a row."""
+        """Mark the cells of a row from `column` on as unknown."""
         texts, looks = self._row(row, column - 1)
         self._texts[row], self._looks[row] = texts[: column - 1], looks[: column - 1]
 
@@ -238,7 +238,7 @@ def _look(style: str) -> _Look | None:
 
 @lru_cache(4096)
 def _of_blanks(style: str) -> str:
-    """What of a style shows where there are blanks alone: the background, unless something is drawn on blanks too."""
+    """The part of a style visible on blanks: the background, unless something is drawn on blanks as well."""
     look = _look(style)
     return style if look is None or look[0] & _SHOWN_ON_BLANKS else look[2]
 

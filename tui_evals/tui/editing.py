@@ -1,4 +1,4 @@
-"""Edits of items and turns, copies to the clipboard, and whole items edited as one file in $EDITOR."""
+"""Edits items and turns, copies values to the clipboard, and edits whole items as one file in $EDITOR."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def turns_of(workspace: Workspace, number: int) -> list[object] | None:
 
 
 def _moved(chosen: list[int], by: int, count: int) -> dict[int, int]:
-    """Where each position went: the chosen by a distance, the others around them in their order."""
+    """The new position of each old one if `chosen` move by `by` and the others keep their order."""
     there = {one + by for one in chosen}
     free = iter([place for place in range(count) if place not in there])
     gone = frozenset(chosen)
@@ -203,7 +203,7 @@ _PREVIEW = 60
 
 
 def copyable_values(workspace: Workspace, items: Sequence[int] = ()) -> dict[str, Any]:
-    """What there is to copy by its name: these items, or else the current place with its usual texts."""
+    """The values that can be copied, by name: the given items, otherwise the current place and its texts."""
     if items:
         return {f"{len(items)} item{'s' * (len(items) != 1)} as JSON": [workspace.items[number] for number in items]}
     unit = get_at(workspace.data, workspace.where) if workspace.where else workspace.data
@@ -241,7 +241,7 @@ _SUFFIX = ".yaml"
 
 
 async def edit_whole_items(pane: Pane, numbers: Sequence[int]) -> None:
-    """Hand items to the editor as one file, until what it makes of them can be taken or is given up."""
+    """Edit items as one file in the editor until the result is valid or discarded."""
     # Imported when needed, because the reader of YAML would delay the first frame.
     from tui_evals.datasets.item_file import write_items
 
@@ -329,7 +329,7 @@ def _read(
 
 
 def _again(called: str, faults: Sequence[Fault], line: int, *, readable: bool) -> Menu:
-    """What is wrong with the file, and what may become of it."""
+    """The menu after an invalid edit: the problems of the file, and the choices."""
     more = f" (+{len(faults) - 1} more)" if len(faults) > 1 else ""
     said = f"line {line}: {faults[0].message}{more}"
     entries = [Entry("again", f"edit again at line {line}", "what you wrote is there", said)]

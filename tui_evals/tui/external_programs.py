@@ -65,7 +65,7 @@ async def edit_in_editor(app: App[Any], text: str, suffix: str, line: int = 1) -
 
 
 class Lender(Protocol):
-    """What can lend the terminal to another program."""
+    """An application that can lend the terminal to another program."""
 
     def suspend(self) -> AbstractContextManager[None]:
         """Lend the terminal to another program."""
@@ -99,7 +99,7 @@ def open_in_browser(file: Path) -> bool:
 
 
 def editor_command(variables: Mapping[str, str]) -> list[str]:
-    """The editor a person has chosen, else one that is there; NotEdited when there is none."""
+    """The editor the user configured, otherwise an installed one; NotEdited if there is none."""
     for name in ("VISUAL", "EDITOR"):
         if chosen := variables.get(name, "").strip():
             try:
@@ -199,7 +199,7 @@ def keep_paste(root: Path, text: str) -> str:
 
 
 def pager_command(variables: Mapping[str, str]) -> list[str]:
-    """The pager a person has chosen, else less; ValueError where it cannot be read as a command."""
+    """The pager the user configured, otherwise less; ValueError if the setting cannot be parsed."""
     return shlex.split(variables.get("PAGER", "")) or ["less"]
 
 

@@ -1,4 +1,4 @@
-"""The command `import`: asks for a path, imports and opens it, and shows what was read, lost and judged again."""
+"""The command `import`: asks for a path, imports and opens it, and shows what was read, lost and re-judged."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ImportedPage(Reading):
         self.say(" · ".join((*ways, f"a all {found.repeated:,}", self._help)), wrong=False)
 
     def _verified(self) -> Verification | str:
-        """What came of it, or why it could not be begun."""
+        """The verification, or why it could not be started."""
         from tui_evals.imports.base import ImportFailed, project_at
         from tui_evals.imports.registry import recordings_in
         from tui_evals.imports.verifying import prepare
@@ -159,9 +159,8 @@ def agreement_rows(found: Verification | str | None, result: ImportResult, width
 
 
 def result_rows(result: ImportResult, width: int, judged: Sequence[Row] | None = None) -> list[Row]:
-    """What was read, where it went, and what was left out, changed and carried, each with its place.
-
-    What came of judging again is in the place of what was expected of it.
+    """The imported items, the target file, and what was omitted, changed or kept, with locations. `judged` replaces the
+    rows about recorded results.
     """
     from tui_evals.imports.base import Losses
     from tui_evals.imports.summary import (
@@ -203,7 +202,7 @@ _NAMES = 2_000
 
 async def import_path(desk: Desk) -> None:
     """Ask for a path, import the file, show a report of the import or why it failed, then open the result."""
-    # Imported when needed, because that would delay the first frame.
+    # Imported when needed, to keep the start fast.
     from tui_evals.imports.base import ImportFailed, project_at, shown
     from tui_evals.imports.registry import import_from
 
@@ -250,7 +249,7 @@ def source_path(root: Path, text: str) -> Path:
 
 
 def why_no_source(root: Path, text: str) -> str | None:
-    """Nothing is there, with the name that was most likely meant."""
+    """Why there is no source at this path, with the most similar name."""
     if not text.strip():
         return "name a file or folder"
     missing = source_path(root, text)
@@ -280,7 +279,7 @@ def _names_in(folder: Path) -> Iterator[str]:
 
 
 def problem_text(sentence: str, path: Path) -> str:
-    """Why nothing was imported; what options fix is done on the command line."""
+    """Why nothing was imported; if options can fix it, refers to the command line."""
     if "--" not in sentence:
         return sentence
     return f"{sentence}\n\nOptions are for the command line: tui-evals import {path} …"

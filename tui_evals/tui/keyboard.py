@@ -1,18 +1,18 @@
-"""Makes keys, pastes and reports of what a terminal sends, in however many pieces it comes.
+"""Turns the bytes from the terminal into keys, pastes and reports, however they are split into reads.
 
-Textual's own parser decides by the clock: a sequence torn by a slow line is typed as keys, and a letter that follows
-escape at once becomes alt and that letter. Here what follows decides, and the clock only where nothing follows:
+Textual's own parser uses a timeout: on a slow connection a split sequence is typed as keys, and a letter right after
+escape becomes alt and that letter. This parser looks at the following bytes, and uses a timeout only if there are none:
 
-* ESC with `[`, `O` or `]` behind it begins a sequence, and waits for its end for as long as that takes: `ESC [ A` is
-  one key. An unknown sequence, such as the late answer to a question asked of the terminal, is dropped.
-* ESC with anything else behind it is the key escape, then that: on a slow line they come together. ESC and a letter
-  that come alone may be alt and the letter, so that letter is marked as one that must not stop or delete anything.
-* ESC with nothing behind it waits 0.2 seconds, in which a line that is merely slow brings the rest, and is then the
-  key escape. For a second more a `[` or `]` is taken for the rest that came too late, because typed as keys the rest of
-  an arrow, a click or an answer would mark, delete and run; a key that was meant comes a second later.
-* Behind an ESC that came by itself, `[`, `O` or `]` may have been typed: with nothing behind them for a second, and
-  wherever no known sequence comes of them, they are keys.
-* A paste ends with its end mark only.
+* ESC followed by `[`, `O` or `]` begins a sequence and waits for its end without a timeout: `ESC [ A` is one key. An
+  unknown sequence, such as a late response to a query, is dropped.
+* ESC followed by another byte is the escape key, then that byte, because slow connections deliver both together. ESC
+  and a letter alone may also be alt and the letter, so that letter is marked as one that must not stop or delete.
+* ESC alone becomes the escape key after 0.2 seconds, enough for the rest of a sequence on a slow connection. For one
+  more second a `[` or `]` counts as such a rest, because as keys the rest of an arrow, click or response would mark,
+  delete and run things; if it was a real key, it is handled a second later.
+* After an ESC that arrived alone, `[`, `O` or `]` may be typed keys: they are if nothing follows for a second, or if
+  they do not complete a known sequence.
+* A paste ends only at its end marker.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Keyboard:
         self._meanings = _Meanings()
         self._letters = getincrementaldecoder("utf-8")("replace")
         self._rest = b""
-        """What begins with ESC and may continue."""
+        """Bytes that begin with ESC and may continue."""
         self._by_itself = False
         """The pending ESC was the last byte that arrived, so that the user may have pressed it."""
         self._given = False
@@ -95,7 +95,7 @@ class Keyboard:
         self._paste: bytearray | None = None
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """What the bytes say, with those that were kept."""
+        """The messages for the pending bytes and `data`."""
         if self._given and self._rest == _ESC and not data.startswith((b"[", b"]")):
             self._forget()
         kept = len(self._rest)
@@ -141,7 +141,7 @@ class Keyboard:
         return _TYPED_SECONDS if self._by_itself and _PERHAPS_TYPED.match(self._rest) else None
 
     def waited(self) -> Iterator[Message]:
-        """What the kept bytes say, since nothing follows them."""
+        """The messages for the pending bytes, since no more follow."""
         rest = self._rest
         if rest == _ESC and not self._given:
             yield from self._escape()
@@ -160,7 +160,7 @@ class Keyboard:
         self._given = False
 
     def _meant(self, sequence: bytes) -> Iterator[Message]:
-        """What a whole sequence says; letters that make none were typed."""
+        """The messages for a complete sequence; the characters of an unknown one count as typed."""
         messages = self._meanings.of(sequence.decode("latin-1"))
         if sequence == _PASTE:
             self._paste = bytearray()
@@ -193,10 +193,10 @@ class Keyboard:
 
 
 class _Meanings(XTermParser):
-    """Textual's table of sequences; it is given whole ones only, so that its clock never decides."""
+    """Textual's table of sequences; it only gets complete ones, so that its timeout never applies."""
 
     def of(self, sequence: str) -> list[Message]:
-        """What one sequence says; nothing where it is not known."""
+        """The messages for one sequence; none if it is unknown."""
         if not _LOOKED_UP.match(sequence):
             return []
         try:
@@ -204,7 +204,7 @@ class _Meanings(XTermParser):
         except (ValueError, OverflowError):  # a key with a number that no character has
             messages = []
         if not messages:
-            Parser.__init__(self)  # it would wait for more of what it does not know
+            Parser.__init__(self)  # the parser would wait for more input after an unknown sequence
         return messages
 
 
@@ -225,7 +225,7 @@ class KeyQueue:
         self._after = after
         self._typed: asyncio.Queue[Typed] = asyncio.Queue()
         self._resuming: asyncio.TimerHandle | None = None
-        """Lets long work continue once what was typed is on the screen."""
+        """Resumes long work after the typed input is on the screen."""
         self.idle = asyncio.Event()
         """Set while nothing that was typed waits."""
         self.idle.set()
@@ -261,9 +261,9 @@ class KeyQueue:
                 self.idle.set()
 
     async def _settled(self, before: set[Any], focused: Widget | None, stack: Sequence[Screen[Any]]) -> None:
-        """Wait for what a key began: messages, a dialog that an action is about to show, and the next picture.
-
-        A key that leaves a dialog lets the action continue that had asked, perhaps to another one."""
+        """Wait for the effects of a key: messages, a dialog that an action opens, and the next frame. A key that closes
+        a dialog resumes the action that opened it, which may open another one.
+        """
         app, screen = self._app, self._app.screen
         await wait_until_handled(_concerned(app))
         goes_on = stack[-1] not in app.screen_stack
@@ -301,7 +301,7 @@ def _concerned(app: App[Any]) -> list[MessagePump]:
 
 
 async def wait_until_handled(nodes: Iterable[MessagePump]) -> None:
-    """Wait until these have handled what was sent to them, and what that made them send to themselves."""
+    """Wait until the nodes have handled their messages, and those they sent to themselves meanwhile."""
     for node in nodes:
         for _ in range(2):
             done = asyncio.Event()
@@ -326,7 +326,7 @@ _LOOK_SECONDS = 0.1
 
 
 class TerminalDriver(LinuxDriver):
-    """The terminal of Textual, read by `Keyboard`, and told only what it does not show yet."""
+    """Textual's terminal driver with input read by `Keyboard`; sends only what the terminal does not show yet."""
 
     def __init__(self, app: Any, **options: Any) -> None:
         super().__init__(app, **options)

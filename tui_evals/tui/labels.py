@@ -1,4 +1,4 @@
-"""Labelling blind: answers of a run drawn at random, judged by a person who does not see what evaluators said."""
+"""Blind labelling: a random sample of a run's answers, judged by a person who does not see the scores."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ _STYLES: Mapping[str, Style] = {"user": "accent", "expected": "pass", "or expect
 _INDENT = 2
 _BAR = 20
 _LEAST = 60  # columns from which there is room for a bar
-_BESIDE = 120  # columns from which the answer is next to what was asked
+_BESIDE = 120  # minimum width to show the answer next to the question
 
 
 def head_rows(session: LabellingSession | None, width: int) -> list[Row]:
-    """Which answer this is, of how many, and what was written on it."""
+    """The number of the answer, the total, and the note on it."""
     if session is None or not session.total:
         return [row(("Labelling blind", "title"))]
     if session.answer is None:
@@ -93,7 +93,7 @@ def head_rows(session: LabellingSession | None, width: int) -> list[Row]:
 
 
 def sheet_rows(parts: Sequence[BlindText], width: int) -> Rows:
-    """What is read of an answer, from the question on; where there is room the answer is next to all the others."""
+    """The parts of an answer, starting with the question; on wide terminals the answer is next to the others."""
     if width >= _BESIDE and any(part.title == "answer" for part in parts):
         half = (width - 3) // 2
         asked = [part for part in parts if part.title != "answer"]
@@ -124,7 +124,7 @@ class FacingRows(LazyRows):
 
 
 def end_rows(session: LabellingSession, lines: Iterable[AgreementLine], width: int) -> Rows:
-    """What was done, then how far the evaluators agree."""
+    """The labels given, then how far the evaluators agree."""
     left = session.total - session.done
     skipped = f" What you skipped ({left}) comes again the next time." if left else ""
     rows: list[Rows] = [paragraph(f"{session.done} of {session.total} labelled, and kept.{skipped}", width, "strong")]
@@ -142,7 +142,7 @@ _OVER = "the verdicts are on screen now: no label would be blind from here on"
 
 
 class AnswerSheet(Lines, inherit_bindings=False):
-    """What is read of an answer: a list without the letters that give verdicts here."""
+    """The text of an answer: a list without the letter keys that give verdicts here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "step(-1)", "up", show=False),
@@ -243,7 +243,7 @@ class LabelScreen(FeatureScreen):
         self._show(lambda width: paragraph(message, width, "error"))
 
     async def _keep(self, answer: int, verdict: Verdict | None, note: str = "") -> bool:
-        """Commit a verdict, or take it back; False when that could not be done, which is said."""
+        """Store or remove a verdict; reports a failure and returns False."""
         shown, self._answer = self._answer, None  # no second key is of this answer while its label is being written
         try:
             await self._writer.write(lambda writer: writer.label(answer, verdict, self._author, note=note, blind=True))

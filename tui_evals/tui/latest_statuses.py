@@ -29,7 +29,7 @@ _MOST_ANSWERS = 200_000
 
 
 def item_key(item: object) -> Hashable:
-    """By what an item is known again in a run: its testId, else what it asks."""
+    """The identity of an item across runs: its testId, otherwise its prompt."""
     if not isinstance(item, dict):
         return None
     name = item.get("testId")
@@ -49,7 +49,7 @@ class RunStatuses:
     """The key of each item that was asked, by its position in the run."""
     statuses: bytearray = field(default_factory=bytearray)
     counts: dict[int, array[int]] = field(default_factory=dict)
-    """By item: how many answers have each status, the first number being for those not seen yet."""
+    """By item: the number of answers per status; the first number counts those not seen yet."""
 
     def put(self, pos: int, item: int, status: AnswerStatus) -> None:
         """Replace the counted status of an answer by its current one."""
@@ -63,7 +63,7 @@ class RunStatuses:
         counts[code] += 1
 
     def name_items(self, keys: dict[int, Hashable]) -> None:
-        """Say which items these are; those that cannot be told apart are counted together."""
+        """Set the keys of the items; items with equal keys are counted together."""
         self.keys = keys
         together: dict[Hashable, array[int]] = {}
         for item, key in keys.items():

@@ -40,7 +40,7 @@ def open_workbench(
 
         answers = question.answers()
     app = Workbench(root, database, dataset=dataset, run=run, looks=_looks(answers, ascii_alone))
-    # What Textual prints of an error holds the values of variables, which have no place on a terminal or in a log.
+    # Textual's error output contains the values of variables, which must not reach a terminal or log.
     app.error_console = Console(file=io.StringIO(), width=120, color_system=None)
     message = app.run(mouse=mouse and settings.ui.get("mouse") is not False)
     if app.return_code in (0, None):

@@ -1,4 +1,4 @@
-"""Where the panes are: in columns, one at a time on a narrow terminal, always with the one in front."""
+"""The layout of the panes: in columns, or one at a time on a narrow terminal, including the active one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from .messages import Place
 
 PLACES: tuple[Place, ...] = ("tree", "editor", "judges", "results", "detail", "runs")
-"""In the order of their digits."""
+"""In the order of their number keys."""
 
 WRITING: tuple[Place, ...] = ("tree", "editor", "judges")
 LOOKING: tuple[Place, ...] = ("runs", "results", "detail")
@@ -120,12 +120,12 @@ def boxes(
 def _right_edges(
     shown: Columns, width: int, recent: Sequence[Place], weights: Mapping[Place, int], wanted: Mapping[Place, int]
 ) -> Sequence[int]:
-    """Where each column ends.
+    """The end of each column.
 
-    From 160 columns results in front, or shown to watch, have three fifths at least.
+    From a width of 160, results that are active or watched get at least three fifths.
 
-    One with wishes has a quarter of the width at least, and half at most where there is only writing next to it, else
-    three tenths; the steps that a person made come on top.
+    A column with a wanted width gets at least a quarter, and at most half if it is next to text only, otherwise three
+    tenths; the user's resize steps are added.
     """
     steps = [sum(weights[place] - WEIGHTS[place] for place in column) for column in shown]
     parts: list[float] = [

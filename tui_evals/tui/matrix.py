@@ -62,11 +62,11 @@ class GridView:
     order: GridOrder = "plan"
     text: str = ""
     differing: bool = False
-    """Only rows whose columns do not agree."""
+    """Only show rows whose columns disagree."""
 
     @property
     def words(self) -> str:
-        """The order and the filter, for the title."""
+        """The order and the filter in words, for the title."""
         named = {"plan": "", "disagreement": "disagreement first", "failures": "failures first"}
         only = "only where columns differ" if self.differing else ""
         return " · ".join(part for part in (named[self.order], only, self.text) if part)
@@ -100,7 +100,7 @@ def read_columns(database: Path, run: RunRow) -> tuple[GridColumn, ...]:
 
 
 class CellPages:
-    """What is in the rows, fetched when they come into view; the latest forty pages are kept."""
+    """The contents of the rows, read when they become visible; keeps the latest forty pages."""
 
     def __init__(self, reader: Reader, run: int, rows: Sequence[GridRow], scoring_pass: int = 1) -> None:
         self._reader = reader
@@ -149,7 +149,7 @@ class CellPages:
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """One of several answers next to each other."""
+    """The text of one of several answers shown together."""
 
     look: Look
     repeat: int
@@ -159,7 +159,7 @@ class AnswerText:
 
 
 def read_texts(reader: Reader, run: RunRow, answers: Iterable[int]) -> dict[int, AnswerText]:
-    """What was said in these answers, and why they did not pass."""
+    """The texts of the given answers, and why they did not pass."""
     rows = reader.rows(answers)
     ids = [row.id for row in rows]
     records, scores = reader.records(ids), reader.scores_of(ids, run.scoring_pass)
@@ -210,7 +210,7 @@ class Layout:
         return range(self.first, self.first + self.shown)
 
     def edge(self, number: int) -> Piece:
-        """What is shown before a column: a line on both sides of the one under the cursor."""
+        """The separator before a column; the column at the cursor has one on both sides."""
         return Piece(_EDGE, "accent") if number in (self.cursor, self.cursor + 1) else Piece(" ")
 
 
@@ -222,7 +222,7 @@ def layout(
     first: int,
     names: Names = AS_THEY_ARE,
 ) -> Layout:
-    """What fits a width so that the column under the cursor is in sight, from another one on only where it has to."""
+    """The columns that fit the width, scrolled from `first` only as far as needed to show the cursor."""
     name = max(_LEAST_NAME, min(max(names.wanted + _TURN, _WORDS), width // 4))
     room = width - name - 1
     shown = max(1, min(len(columns), room // (_LEAST + 1)))
@@ -232,7 +232,7 @@ def layout(
 
 
 def head_rows(shown: Layout) -> list[Row]:
-    """What is shown above the columns: names, rates, intervals, and what they cost in money and time."""
+    """The rows above the columns: names, rates, intervals, cost and time."""
     columns = [shown.columns[number] for number in shown.seen]
     heads, *below = _headings(shown.columns, shown.cell - _MARK)
     letters = {number: f"{letter} " for number, letter in shown.marks.items()}
@@ -361,11 +361,11 @@ def text_rows(
 
 _ASKED_LINES = 2
 _ASKED = 10
-"""Cells of the word before what was asked and expected."""
+"""Width of the labels before the prompt and the expected text."""
 
 
 def asked_rows(unit: Mapping[str, Any], width: int) -> Iterator[Row]:
-    """What a row asks and expects, which stays above its answers."""
+    """The prompt and the expected text of a row, shown above its answers."""
     for word, text in (("asked", prompt_text(unit, None)), ("expected", expected_text(unit))):
         lines = wrapped(" ".join(text.split()), max(width - _ASKED, 10)) if text.strip() else []
         for number, line in enumerate(lines[:_ASKED_LINES]):
@@ -374,7 +374,7 @@ def asked_rows(unit: Mapping[str, Any], width: int) -> Iterator[Row]:
 
 
 def _block(line: GridLine, column: GridColumn, here: bool, texts: Mapping[int, AnswerText], room: int) -> list[Piece]:
-    """One answer: whose it is, what it came to and why, what was said."""
+    """One answer: its column, its status with the reason, and its text."""
     pieces = [Piece(column.name, "accent" if here else "strong")]
     cell = line.cells.get(column.place)
     found = None if cell is None else texts.get(cell.answer)
@@ -396,7 +396,7 @@ _AGAIN = 2.0
 _TYPING_PAUSE = 0.1
 _HEAD = 5
 _FAILED = "!status:pass !status:pending !status:running !status:answered"
-"""The filter of what did not pass."""
+"""The filter for answers that did not pass."""
 _NEED_CELL = frozenset(("read", "wide"))
 _ORDERS: Mapping[GridOrder, str] = {
     "plan": "in the order of the plan",
@@ -441,7 +441,7 @@ class MatrixScreen(FeatureScreen):
         """The filter from before the typing began, which escape brings back."""
 
     def compose(self) -> ComposeResult:
-        """What is shown above the columns, the rows, the answers of one, and the keys."""
+        """The head, the rows, the answers of one row, and the keys."""
         self.top = Lines(choosing=False, id="head")
         self.top.can_focus = False
         self.top.styles.height = _HEAD
@@ -496,7 +496,7 @@ class MatrixScreen(FeatureScreen):
         self._pages, self._view = CellPages(self._reader, self._number, rows, self._scoring_pass()), view
         self._draw(to_answer=first)
         if another and not first:
-            self.lines.action_edge(-1)  # what was asked for is at the top
+            self.lines.action_edge(-1)  # the requested row is at the top
         self.offer_keys()
         if first:
             self._count_soon()
@@ -515,7 +515,7 @@ class MatrixScreen(FeatureScreen):
         self.run_worker(self._count(), group="counting", name="counting", exclusive=True, exit_on_error=False)
 
     async def _count(self) -> None:
-        """What the item under the cursor asks, and the numbers above the columns."""
+        """The prompt of the item at the cursor, and the numbers above the columns."""
         assert self._run is not None
         if self._items is None:
             self._items = await asyncio.to_thread(read_items, self.database, self._number)
@@ -647,7 +647,7 @@ class MatrixScreen(FeatureScreen):
             self._draw()
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Show only rows with an answer that it lets through, once typing pauses."""
+        """Show only rows with a matching answer, after a pause in typing."""
         event.stop()
         if self.entry.display:
             self._read(replace(self._wanted, text=event.text), _TYPING_PAUSE)
@@ -660,7 +660,7 @@ class MatrixScreen(FeatureScreen):
     # -- doing
 
     def why_not(self, action: str) -> str | None:
-        """What cannot be done before the run is read, or where there is nothing under the cursor."""
+        """Why an action is not possible: the run is not read yet, or there is nothing at the cursor."""
         if action in ("leave", "help", "filter"):
             return None
         if self._pages is None:

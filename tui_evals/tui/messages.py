@@ -1,4 +1,4 @@
-"""What panes and screens tell the workbench; values come down to them, messages go up."""
+"""Messages from panes and screens to the workbench; values are passed down, messages up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StateChanged(Message):
 
 
 class ItemShown(Message):
-    """One is at another item or turn; the panes about it show that one."""
+    """Another item or turn was selected; the panes that show the current item follow."""
 
     def can_replace(self, message: Message) -> bool:
         """Replace an earlier message: only the current place matters."""
@@ -43,7 +43,7 @@ class AnswerShown(Message):
     """Another answer is looked at."""
 
     def can_replace(self, message: Message) -> bool:
-        """Only the last one matters."""
+        """Only the last message matters."""
         return isinstance(message, AnswerShown)
 
 
@@ -66,7 +66,7 @@ class DoStep(Message):
 
 
 class ShowPane(Message):
-    """Another pane is wanted in front, with the focus."""
+    """A request to activate and focus another pane."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class ShowPane(Message):
 
 
 class OpenDataset(Message):
-    """A dataset is wanted on screen."""
+    """A request to open a dataset."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class SaveDataset(Message):
 
 
 class OpenRun(Message):
-    """A run is wanted on screen, by its number."""
+    """A request to open a run by its number."""
 
     def __init__(self, run: int, answer: int | None = None) -> None:
         super().__init__()

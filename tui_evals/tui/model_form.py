@@ -81,7 +81,7 @@ def schema_of(value: Any) -> dict[str, Any]:
 
 
 def option_field(option: Option, value: object, evaluators: ListShape | None = None) -> Field:
-    """The field of an option, written in the way of its type, or in that of a value which its type does not take."""
+    """The form field of an option: of its type, or of the current value's type if that does not fit."""
     one = _typed_field(option.name, option.field.annotation, value, evaluators)
     about = " ".join(filter(None, (option_about(option), one.about)))
     return replace(one, about=about, default=default_words(option.field))
@@ -158,7 +158,7 @@ class ModelShape:
         return form_fields(model_options(self.model), self.values(before), evaluators=self.evaluators)
 
     def values(self, before: Values) -> dict[str, Any]:
-        """What is given, by the names of the form."""
+        """The given values, by field name."""
         return form_values(model_options(self.model), before)
 
     def written(self, before: Values, values: Values) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class ModelShape:
         return file_options(model_options(self.model), before, values)
 
     def faults(self, written: Values) -> Faults:
-        """What is wrong with an object."""
+        """The problems of an object."""
         label = "type" if self.evaluators is not None else None
         return model_faults(self.model, {name: value for name, value in written.items() if name != label})
 
@@ -214,7 +214,7 @@ class SchemaShape:
         return _merged(before, values)
 
     def faults(self, written: Values) -> Faults:
-        """Nothing: the evaluator or the dataset that holds the schema checks it."""
+        """No problems: the evaluator or dataset with this schema checks it."""
         return {}
 
 
@@ -251,7 +251,7 @@ class ToolShape:
         return body, "input_schema" if "input_schema" in body else "parameters"
 
     def fields(self, before: Values) -> list[Field]:
-        """Its name, what it does, its parameters, and what else it has."""
+        """The fields for name, description, parameters and other properties of a tool."""
         body, parameters = self._parts(before)
         fields = [
             Field("name", about="What the model calls it.", default="needed"),
@@ -261,7 +261,7 @@ class ToolShape:
         return _for_values(fields, body)
 
     def values(self, before: Values) -> dict[str, Any]:
-        """What its function has; a new one takes an object without fields."""
+        """The properties of the function; a new one takes an object without fields."""
         body, _ = self._parts(before)
         return dict(body) if before else {"parameters": {"type": "object", "properties": {}}}
 
@@ -309,7 +309,7 @@ def entry_field(name: str, label: str, value: object) -> Field:
 
 
 def option_about(option: Option) -> str:
-    """What an option is for, with its limits."""
+    """The description of an option, with its limits."""
     return " ".join(filter(None, (option.field.description, _limits(option.field))))
 
 
@@ -345,7 +345,7 @@ def _limits(field: FieldInfo) -> str:
 
 
 def default_words(field: FieldInfo) -> str:
-    """What holds while an option is not given."""
+    """The default of an option, in words."""
     if field.is_required():
         return "needed"
     value = field.get_default(call_default_factory=True)
@@ -358,13 +358,13 @@ def default_words(field: FieldInfo) -> str:
 
 
 def form_values(options: tuple[Option, ...], options_of_file: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given, by the names of the form."""
+    """The given values, by field name."""
     names = dict(_names(options, options_of_file))
     return {names.get(key, key): value for key, value in options_of_file.items() if key != "type" and value is not None}
 
 
 def _names(options: tuple[Option, ...], options_of_file: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The name in the form of each key of a file; of two spellings of one option only the first counts."""
+    """The field name of each key in the file; of two spellings of an option only the first counts."""
     for option in options:
         for spelling in option.spellings:
             if spelling in options_of_file:
@@ -387,7 +387,7 @@ def _whole(value: Any) -> Any:
 
 
 def model_faults(model: type[BaseModel], options: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with options, by the names of the form; under the empty name what concerns no single one."""
+    """The problems of options by field name; those of no single field have an empty name."""
     try:
         model.model_validate(options)
     except ValidationError as problem:

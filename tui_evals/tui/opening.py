@@ -137,7 +137,7 @@ async def open_sample(desk: Desk) -> bool:
 
 
 async def _ask_name(desk: Desk, title: str, start: Path, endings: tuple[str, ...]) -> Path | None:
-    """A file that is not there yet, as a person calls it."""
+    """Ask for the name of a file that does not exist yet."""
     name = await desk.push_screen_wait(
         Ask(
             title,
@@ -172,12 +172,12 @@ def _free_name(desk: Desk, file: Path) -> Path:
 
 
 def why_none_open(desk: Desk) -> str | None:
-    """Nothing is open."""
+    """Why there is nothing to act on: no dataset is open."""
     return NO_DATASET_OPEN if desk.workspace.editing is None else None
 
 
 def why_no_save(desk: Desk) -> str | None:
-    """Nothing open, or nothing to save."""
+    """Why saving is not possible: nothing is open, or nothing changed."""
     editing = desk.workspace.editing
     if editing is None:
         return NO_DATASET_OPEN
@@ -202,7 +202,7 @@ async def save(desk: Desk) -> None:
 
 
 def _recorded(editing: Editing, write: Callable[[], _Done], file: Path | None = None) -> tuple[_Done, str]:
-    """Save as one step of the history of the file; also says why that could not be kept."""
+    """Save and record it in the file's history; also returns why that could not be recorded."""
     edits = tuple(editing.edits)
     with recorded_save(file or editing.document.file, edits) as why:
         done = write()
@@ -256,13 +256,13 @@ async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
 
 
 def why_no_undo(desk: Desk) -> str | None:
-    """Nothing to take back."""
+    """Why undo is not possible: there is nothing to undo."""
     editing = desk.workspace.editing
     return None if editing is not None and editing.can_undo else "there is nothing to undo"
 
 
 def why_no_redo(desk: Desk) -> str | None:
-    """Nothing was taken back."""
+    """Why redo is not possible: nothing was undone."""
     editing = desk.workspace.editing
     return None if editing is not None and editing.can_redo else "there is nothing to redo"
 
@@ -301,7 +301,7 @@ async def open_other(desk: Desk) -> None:
 
 
 async def enter_file(desk: Desk, file: Path) -> bool:
-    """Put a dataset on screen; one that is open comes back with its unsaved edits. False where it cannot be read."""
+    """Show a dataset; an open one keeps its unsaved edits. False if it cannot be read."""
     editing = desk.workspace.open.get(file) or await opened(desk, file)
     if editing is None:
         return False
@@ -348,7 +348,7 @@ async def opened(desk: Desk, file: Path) -> Editing | None:
 
 
 class BrokenFile(Dialog[str]):
-    """What is wrong with a file, and its lines around the first problem; the answer is what to do about it."""
+    """The problems of a file and the lines around the first one; returns the user's choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "answer('edit')", "edit", show=False),
@@ -393,7 +393,7 @@ class BrokenFile(Dialog[str]):
 
 
 def _head_text(file: Path) -> str:
-    """The beginning of a file, as far as it can be shown."""
+    """The start of a file, as far as it can be shown."""
     try:
         return read_head(file, _READ, follow_out=True).decode("utf-8", "replace")
     except OSError:
@@ -499,7 +499,7 @@ class DiskChanges:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._stamps: dict[Path, _Stamp] = {}
-        """What each file looked like when it was read last."""
+        """The stamp of each file when it was last read."""
         self._told: tuple[Path, _Stamp] | None = None
         self._reading = False
 
@@ -542,7 +542,7 @@ _NEVER: _Stamp = (0, 0, 0)
 
 
 def _stamp(file: Path) -> _Stamp:
-    """What changes when a file is written; None where there is none."""
+    """A file's stamp, which changes when the file is written; None if there is no file."""
     try:
         status = os.stat(file)
     except OSError:
@@ -583,7 +583,7 @@ def _items(data: dict[str, object]) -> list[object]:
 
 
 def _place_in_words(merge: Merge, conflict: Conflict) -> str:
-    """Where a conflict is, with the testId of its item."""
+    """The location of a conflict, with the testId of its item."""
     item = get_at(merge.draft, conflict.path[:2])
     name = item.get("testId") if isinstance(item, dict) else None
     return f"{place_in_words(conflict.path)}{f' · {name}' if isinstance(name, str) and name else ''}"

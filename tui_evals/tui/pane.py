@@ -53,11 +53,11 @@ class Pane(Vertical):
         """The store has changed: show what did, and no more."""
 
     def wanted_columns(self) -> int | None:
-        """How wide it would be for what it shows; None where any width does."""
+        """The width needed for the content; None if any width will do."""
         return None
 
     def selection(self) -> Selection | None:
-        """What `run` runs from here."""
+        """The selection that `run` applies to."""
         return None
 
     @property
@@ -86,7 +86,7 @@ class Pane(Vertical):
         return None
 
     def would_be_lost(self) -> str | None:
-        """What is here that leaving the workbench would lose."""
+        """A sentence about what leaving the workbench would lose in this pane, or None."""
         return None
 
     async def do_search(self) -> None:
@@ -102,7 +102,7 @@ class Pane(Vertical):
             self._entitling = False
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
-        """Draw the pane again; for another title only the frame above, for all that is in it would go over the wire."""
+        """Redraw the pane; a new title only redraws the top border, to send less to the terminal."""
         if self._entitling:
             regions = (Region(-1, -1, self.outer_size.width, 1),)
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
@@ -134,7 +134,7 @@ class Pane(Vertical):
 
 
 def perform(actor: Pane | FeatureScreen, name: str) -> None:
-    """Do an action or say why not; one that is a coroutine becomes a worker of the app."""
+    """Run an action or report why it is not possible; a coroutine becomes a worker of the app."""
     reason = actor.why_not(name)
     if reason:
         actor.post_message(StatusMessage(reason, "warn"))
@@ -148,14 +148,14 @@ class FeatureScreen(ModalScreen[None]):
     """A screen that covers the workbench; it gets all keys and shows its own messages."""
 
     where: ClassVar[Where]
-    """Its part of the action table."""
+    """Its section of the action table."""
 
     def why_not(self, action: str) -> str | None:
         """Why an action cannot be done now, as a sentence; None when it can."""
         return None
 
     def would_be_lost(self) -> str | None:
-        """What is here that leaving the workbench would lose."""
+        """A sentence about what leaving the workbench would lose on this screen, or None."""
         return None
 
     def action_act(self, name: str) -> None:
@@ -164,7 +164,7 @@ class FeatureScreen(ModalScreen[None]):
         perform(self, name)
 
     def glossary(self) -> Sequence[Entry]:
-        """Words that the screen uses, for its help."""
+        """The words that the screen uses, for its help."""
         return ()
 
     async def do_help(self) -> None:
@@ -179,7 +179,7 @@ class FeatureScreen(ModalScreen[None]):
             status.tell(text, kind)
 
     def on_status_message(self, message: StatusMessage) -> None:
-        """Say it here, since the status line of the workbench is not in sight."""
+        """Show the message here, because this screen hides the workbench's status line."""
         message.stop()
         self.tell(message.text, message.kind)
 

@@ -66,7 +66,7 @@ async def approve_store(app: DialogShower, project: Project) -> bool:
 
 
 def request_rows(request: PermissionRequest, width: int) -> list[Row]:
-    """The page: who asks, each thing with its place, and what was agreed to before."""
+    """The page: who asks, each permission with its location, and those granted before."""
     rows = [*paragraph(request_title(request), width, "strong")]
     for asked in request_lines(request):
         rows += _listed([asked.line], width)
@@ -87,7 +87,7 @@ def _listed(lines: Sequence[str], width: int) -> list[Row]:
 
 
 async def show_permissions(desk: Desk) -> None:
-    """What the settings and evaluators of the project would do, and what was agreed to; nothing is run to find out."""
+    """Show the permissions that the project's settings and evaluators need or have; runs no project code."""
     root = desk.workspace.root
     try:
         request, agreed = await asyncio.to_thread(_permissions, desk)
@@ -98,7 +98,7 @@ async def show_permissions(desk: Desk) -> None:
 
 
 def _permissions(desk: Desk) -> tuple[PermissionRequest, AgreedPermissions]:
-    # Imported when needed, because that would delay the first frame.
+    # Imported when needed, to keep the start fast.
     from tui_evals.generate.request import remembered_targets
 
     project = desk.workspace.project()
@@ -107,7 +107,7 @@ def _permissions(desk: Desk) -> tuple[PermissionRequest, AgreedPermissions]:
 
 
 def permission_rows(request: PermissionRequest, agreed: AgreedPermissions, root: Path, width: int) -> list[Row]:
-    """What waits for a yes, and what has one."""
+    """The permissions that are missing, and those that are granted."""
     rows = request_rows(replace(request, agreed=()), width) if request.missing else []
     if not rows:
         rows = [*paragraph(_NOTHING_MISSING, width)]

@@ -51,7 +51,7 @@ class Picture(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        # Where half a block may be drawn wide, or not at all, a blank on its color is one point.
+        # If half blocks may be drawn wide or not at all, each point is a colored blank.
         self._points = 1 if any(isinstance(one, InSigns) for one in self.app.get_line_filters()) else 2
         self._image: Image.Image | None = None
         self._drawn: tuple[object, list[Strip]] = (None, [])
@@ -157,7 +157,7 @@ def read_picture(folder: Path, file: Mapping[str, Any]) -> tuple[Image.Image, st
         kept.thumbnail((_KEPT, _KEPT))
     except CannotDraw:
         raise
-    except Exception as problem:  # a decoder raises whatever a broken file leads it to
+    except Exception as problem:  # decoders can raise anything for a broken file
         why = "it is broken" if isinstance(problem, UnidentifiedImageError) else problem
         raise CannotDraw(f"{name!r} cannot be read as a picture: {why}") from None
     about = attachment_text({"path": name, "media_type": kind, "size": len(content)})

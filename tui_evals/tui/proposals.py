@@ -69,7 +69,7 @@ _NO_ITEM = "go to an item first, or mark some: new items are written from them"
 _NAMED = 3
 """Items that are named while they have no reply."""
 _PATIENCE = 15.0
-"""Seconds in which a target that is unavailable has to come back, while a person waits."""
+"""Seconds that an unavailable target is retried while a user waits."""
 _HARDER_WORDS = "harder variants"
 _HARDER = (
     "Write variants that are harder to answer right: rarer cases, more conditions, misleading details, or an "
@@ -86,7 +86,7 @@ def _some_text(text: str) -> str | None:
 
 
 class ProposalsScreen(FeatureScreen):
-    """The queue, the proposal under the cursor, and what it was written from; no key reaches the panes below."""
+    """The queue, the proposal at the cursor, and its source; keys do not reach the panes below."""
 
     where: ClassVar[Where] = "proposals"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("proposals")]
@@ -111,14 +111,14 @@ class ProposalsScreen(FeatureScreen):
         self.spent = float(kept.get("spent") or 0.0) if isinstance(kept, dict) else 0.0
         self.duplicates: list[str] = []
         self.decided: list[tuple[int, Proposal, int | None]] = []
-        """What was decided here: its place in the queue, the proposal, and its place in the dataset if it was kept."""
+        """The decisions made here: index in the queue, the proposal, and its position in the dataset if accepted."""
         self._asking: Worker[None] | None = None
         self._seeds = 0
-        """From how many items they are asked."""
+        """The number of items that proposals are based on."""
         self._waiting: list[Seed] = []
         """Seeds without a reply yet."""
         self._before = self.spent
-        """What was spent before the questions that are being asked."""
+        """The amount spent before the current requests."""
         self._since = 0.0
         self._problem = ""
         """Why the last questions got no items."""
@@ -354,7 +354,7 @@ class ProposalsScreen(FeatureScreen):
             self._say_or_leave("", "info")
 
     def _say_or_leave(self, text: str, kind: Severity) -> None:
-        """Say why nothing was asked; where there is nothing to decide either, in the workbench."""
+        """Report why nothing was requested; closes the screen if there is nothing to decide either."""
         if self.queue or self.decided:
             self.tell(text, kind)
             return
@@ -424,7 +424,7 @@ class ProposalsScreen(FeatureScreen):
         return True
 
     async def _priced(self, request: ProposalRequest) -> tuple[str, list[Permission]]:
-        """The question that says what it costs, and what it needs a yes for."""
+        """The question with the price and the missing permissions."""
         project = await asyncio.to_thread(self.desk.workspace.project)
         price = await asyncio.to_thread(request.price, project)
         missing = await asyncio.to_thread(request.missing, project)
@@ -455,7 +455,7 @@ class ProposalsScreen(FeatureScreen):
         return prompt_text(prompt_of(self.editing.document))
 
     def _failures(self) -> list[Proposal]:
-        """What failed in the latest run of the dataset."""
+        """Proposals from the failures of the latest run of the dataset."""
         workspace = self.desk.workspace
         with Reader(workspace.database) as reader:
             run = next(iter(runs_of(reader, resolved(self.editing.document.file), workspace.root)), None)
@@ -497,7 +497,7 @@ def _rules_of(data: Any) -> list[str]:
 
 
 def _menu(seeds: Sequence[Seed], failures: Sequence[Proposal], rules: Sequence[str]) -> Menu:
-    """What can be asked for; anything typed that is none of it is asked in the user's own words."""
+    """The kinds of proposals; other text that is typed is sent as the user's own request."""
     of = f"from {_seeds_in_words(seeds)}" if seeds else ""
     none, no_failures = "" if seeds else _NO_ITEM, "" if failures else _NO_FAILURES
     failed = counted(len(failures), "failed item")

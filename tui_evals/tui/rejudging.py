@@ -72,7 +72,7 @@ def _next_words(run: RunRow, judged: AnswerRow, following: AnswerRow | None) -> 
 
 
 def _prepared(pane: Pane, case: AnswerContext, place: int) -> tuple[Rejudging, Estimate]:
-    """What is to judge the answer and what that takes, read off the screen's thread."""
+    """The prepared judging of an answer and its cost; run in a thread."""
     workspace = pane.workspace
     assert workspace.editing is not None
     document = document_of_data(dict(workspace.data), workspace.editing.document.file)

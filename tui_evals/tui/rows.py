@@ -1,4 +1,4 @@
-"""What every list and viewer shows: rows of styled pieces of text, and long documents whose rows are made lazily."""
+"""The content of all lists and viewers: rows of styled text, and long documents whose rows are made lazily."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Ground = Literal["", "title", "added", "removed", "changed"]
 
 
 class Piece(NamedTuple):
-    """Some text in one style; whatever it holds, it is made safe where it is drawn."""
+    """Text in one style; it is sanitized when it is drawn."""
 
     text: str
     style: Style = ""
 
 
 class Row(NamedTuple):
-    """One line. Rows with a key can be chosen; `ground` colors the whole line."""
+    """One line. Rows with a key can be selected; `ground` is the background of the whole line."""
 
     pieces: tuple[Piece, ...] = ()
     key: Hashable = None
@@ -194,7 +194,7 @@ class BlockRows(LazyRows, Generic[Source]):
         return self._block(block)[number - (self._ends[block - 1] if block else 0)]
 
     def starts(self, wanted: Callable[[Source], bool]) -> Iterator[int]:
-        """The first row of the things that are wanted, of several next to each other only that of the first."""
+        """The first rows of the wanted sources; of several next to each other only the first."""
         before = False
         for number, source in enumerate(self._sources):
             now = wanted(source)

@@ -113,7 +113,7 @@ def _faults(values: Values) -> Faults:
 
 
 async def show_permissions(desk: Desk) -> None:
-    """What the project may do."""
+    """Show the permissions of the project."""
     # Imported when needed, because the evaluators behind it would delay the first frame.
     from tui_evals.tui import permissions
 

@@ -32,9 +32,8 @@ NOTIFY_WAYS = ("9", "777")
 
 
 def notification_bytes(text: str, way: str) -> bytes:
-    """The sequence by which a terminal shows a notification of the desktop; others ignore it.
-
-    `way` is the number of the sequence: 9 (iTerm2, WezTerm, Ghostty, kitty) or 777 (foot, urxvt, VTE).
+    """The escape sequence for a desktop notification; other terminals ignore it. `way` is its number: 9 (iTerm2,
+    WezTerm, Ghostty, kitty) or 777 (foot, urxvt, VTE).
     """
     line = safe_line(text, 120).replace(";", ",")
     told = f"777;notify;tui-evals;{line}" if way == "777" else f"9;tui-evals: {line}"
@@ -73,7 +72,7 @@ _CHUNK = 240
 def copy_to_clipboard(
     text: str, what: str, root: Path, environ: Mapping[str, str] | None = None, *, terminal: str = "/dev/tty"
 ) -> str:
-    """Put a text into the clipboard, or into a file of the project where that cannot be; says what was done."""
+    """Copy a text to the clipboard, or to a file of the project if there is none; returns a message."""
     environ = os.environ if environ is None else environ
     folder = root / ".evals" / "copies"
     clean = safe(text)
@@ -136,9 +135,9 @@ Signs = Literal["all", "narrow", "ascii"]
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What suits the terminal."""
+    """The theme settings that suit the terminal."""
 
     theme: str = "calm-dark"
     signs: Signs = "all"
     typed: bytes = b""
-    """What was typed while the terminal was asked."""
+    """Input typed while the terminal was queried."""

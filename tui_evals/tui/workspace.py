@@ -46,7 +46,7 @@ NO_DATASET_OPEN = "no dataset is open: o opens one, ctrl+n creates one"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an action acts on: items of the open dataset by position from 0, or all of it."""
+    """The items of the open dataset that an action applies to, by position from 0; None for all."""
 
     items: tuple[int, ...] | None = None
     says: str = "the dataset"
@@ -61,7 +61,7 @@ class Workspace:
     settings: Settings = field(default_factory=Settings)
     variables: Mapping[str, str] = field(default_factory=dict)
     trusting: bool = False
-    """Whether what the project asks for is done unasked."""
+    """Whether the project's permissions are granted without asking."""
     registry: Registry = field(default_factory=lambda: Registry({}))
     equipped: Registry | None = None
     """The evaluators without the metrics next to a prompt."""
@@ -85,7 +85,7 @@ class Workspace:
 
     def read_looks(self) -> None:
         """Read how the workbench is to look, which is all that a first picture needs of the configuration."""
-        with suppress(ConfigurationError):  # which is said when the rest is read
+        with suppress(ConfigurationError):  # the error is reported when the rest is read
             self.settings = load_looks(self.root)
 
     def read_settings(self) -> list[str]:
@@ -254,7 +254,7 @@ class Workspace:
         return self.report
 
     def problems_at(self, place: DataPath) -> list[Problem]:
-        """What the last validation found at a place or inside it."""
+        """The problems of the last validation at a place or inside it."""
         problems = self.report.problems if self.report else ()
         return [problem for problem in problems if problem.path[: len(place)] == place]
 
@@ -284,7 +284,7 @@ def check_dataset(editing: Editing, evaluators: Registry, first: bool = False) -
 
 def _prompt_folder(document: Document) -> Path | None:
     """The folder of the prompt under test of a dataset; None without a usable one."""
-    from tui_evals.datasets.prompts import prompt_of  # when needed, as above
+    from tui_evals.datasets.prompts import prompt_of  # imported when needed, as above
 
     try:
         prompt = prompt_of(document)
@@ -348,7 +348,7 @@ class Session:
         self._kept: dict[str, Any] = {}
 
     def load(self) -> None:
-        """Read what was kept."""
+        """Read the stored values."""
         self.values = dict(_mapping(self._reader.session(_KEY)))
         self._kept = dict(self.values)
 
@@ -396,7 +396,7 @@ class Session:
             self._kept = own
 
     def restore(self, workspace: Workspace, watch: Watch, dataset: Path | None, word: str | None, tell: Tell) -> Place:
-        """Open what was asked for, else what was open last; returns the pane to begin in."""
+        """Open the requested dataset and run, otherwise the latest ones; returns the pane to start in."""
         front = self.values.get("front")
         self._open_dataset(workspace, dataset, tell)
         watch.filters = self._filters()

@@ -203,7 +203,7 @@ class AnswerPresenter:
         return True
 
     def _put(self, prepared: _AnswerRequest, rows: Rows, request: _AnswerRequest) -> None:
-        """Show what was prepared, unless something else is wanted by now."""
+        """Show the prepared rows unless another answer has been requested since."""
         if not request.looks_like(self._request()):
             return
         another = self._shown is None or self._shown.answer != prepared.answer
@@ -260,7 +260,7 @@ class DetailPane(Pane):
 
     @on(events.Show)
     def _appeared(self) -> None:
-        """Nothing is prepared while the pane is hidden."""
+        """Start preparing: nothing is prepared while the pane is hidden."""
         self._presenter.appear()
 
     def _empty(self, width: int) -> Rows:

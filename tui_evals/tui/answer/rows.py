@@ -1,4 +1,4 @@
-"""One answer as rows: its facts, its text against what was expected, scores, conversation, request and attempts."""
+"""The rows of one answer: facts, text and expected text, scores, conversation, request and attempts."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ _STYLES: Mapping[str, Style] = {
 
 
 def fold_of(lines: Sequence[TranscriptLine], wanted: Fold | None) -> Fold:
-    """How far the tree is unfolded: as wanted, else whole where it is short."""
+    """How far the tree is unfolded: `wanted`, otherwise all of it if it is short."""
     return wanted or ("all" if len(lines) <= _WHOLE else "parts")
 
 
 def tree_rows(lines: Sequence[TranscriptLine], width: int, wanted: Fold | None = None) -> Rows:
-    """The rows of a transcript; of one that is folded each is made when it comes into sight."""
+    """The rows of a transcript; the rows of a folded one are made when they become visible."""
     match fold_of(lines, wanted):
         case "steps":
             return _FoldedRows([line for line in lines if line.depth == 0], width, is_open=False)
@@ -115,7 +115,7 @@ def _whole(line: TranscriptLine, width: int) -> list[Rows]:
 
 
 class _FoldedRows(LazyRows):
-    """A row for each line, cut to the width, with what it took at its end."""
+    """One row per line, cut to the width, with its cost at the end."""
 
     def __init__(self, lines: Sequence[TranscriptLine], width: int, *, is_open: bool) -> None:
         self._lines = lines
@@ -140,7 +140,7 @@ _ROLES: dict[str, Style] = {"system": "dim", "user": "accent", "assistant": "str
 
 
 def tool_rows(detail: Detail, width: int, fold: Fold | None = None) -> Iterator[Rows]:
-    """The tools the target wanted called, and where they were, the whole way to its answer."""
+    """The requested tool calls; if the transcript was recorded, all steps up to the answer."""
     if lines := transcript_lines(detail.answer):
         yield heading("Steps")
         yield tree_rows(lines, width, fold)
@@ -179,7 +179,7 @@ def request_rows(detail: Detail, width: int) -> Iterator[Rows]:
 
 
 def _content(message: Mapping[str, Any]) -> str:
-    """What a message says; parts that are no text are named."""
+    """The text of a message; parts that are not text are named."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     kinds = [str(part.get("type")) for part in parts if isinstance(part, dict)]
@@ -188,7 +188,7 @@ def _content(message: Mapping[str, Any]) -> str:
 
 
 def attempt_rows(detail: Detail, width: int) -> Iterator[Rows]:
-    """What else the target told, and every call that was made for the answer, judges included."""
+    """The diagnostics of the target, and every call made for the answer, including those of judges."""
     if detail.answer is not None and detail.answer.diagnostics:
         yield heading("Diagnostics")
         yield paragraph(pretty_json(detail.answer.diagnostics), width, "dim")
@@ -204,7 +204,7 @@ _NOTHING: tuple[object, ...] = ("", [], {})
 
 
 Stop = Literal["change", "section", "failing"]
-"""What a key goes to the next of."""
+"""The kinds of positions that the next/previous keys jump between."""
 _FAILING = "failing"
 """The key of the row of an evaluator that the answer does not pass."""
 
@@ -229,7 +229,7 @@ class AnswerRows(JoinedRows):
 
 
 def score_rows(case: AnswerContext, width: int) -> Iterator[Rows]:
-    """What the evaluators made of it in the pass that counts, in earlier ones, and what people said."""
+    """The evaluator scores of the current and of earlier scoring passes, and the human labels."""
     scores, together, labels = case.detail.scores, case.detail.together, case.detail.labels
     now = case.run.scoring_pass
     if not scores and not together and not labels:
@@ -313,9 +313,9 @@ class AnswerView:
     compare: bool = True
     """Whether a diff may be made; before a long one the answer is shown alone."""
     otherwise: bool = False
-    """The dataset expects something else by now than what the answer was judged by."""
+    """Whether the dataset now has another expectation than the one the answer was judged by."""
     whole: bool = False
-    """Nothing is cut or left out, because it is read elsewhere."""
+    """Show everything uncut, because the rows are read outside the pane."""
     fold: Fold | None = None
     """How far the transcript is unfolded; None by default."""
 
@@ -340,13 +340,13 @@ def answer_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Answe
 
 
 def no_answer_rows(run_on_screen: bool, width: int) -> Rows:
-    """What belongs here while no answer is chosen."""
+    """The placeholder when no answer is selected."""
     where = "4, then enter, chooses one." if run_on_screen else "The answers of a run are read here."
     return paragraph(f"No answer is chosen. {where}", width, "dim")
 
 
 def _head_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
-    """What an answer came to and why, its facts, and why there is none."""
+    """The status of an answer with its reason and facts, or why there is no answer."""
     record, answer = case.row, case.detail.answer
     score = "" if record.score is None else f" {number(record.score)}"
     left = case.run.status == "interrupted" and record.status in ("pending", "running")
@@ -390,7 +390,7 @@ def badge_rows(scores: Sequence[ScoreRecord], width: int, most: int | None) -> l
         badge = Piece(badge_text(record), tone_style(result_look(record.result).tone))
         left = len(scores) - place
         size = cell_width(badge.text) + (2 if lines[-1] else 0)
-        # In the last line a place is kept for the count of those that follow.
+        # The last line keeps room for the count of the rest.
         spare = cell_width(f"  +{left}") if most is not None and len(lines) >= most and left else 0
         if size + spare > room and lines[-1]:
             if most is not None and len(lines) >= most:
@@ -423,7 +423,7 @@ def _left_text(run: RunRow) -> str:
 
 
 def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterator[Rows]:
-    """What the answer is an answer to, as far as it fits above it."""
+    """The prompt, as much of it as fits above the answer."""
     most = None if view.whole else _ASKED
     prompt = case.prompt[: _ASKED * width * 2] if most else case.prompt
     lines = wrapped(spell_out(prompt) if view.raw else prompt, max(width - 7, 1))
@@ -437,7 +437,7 @@ def _question_rows(case: AnswerContext, view: AnswerView, width: int) -> Iterato
 def _turn_rows(
     compared: ComparedAnswer, turn: Detail | AnswerDetail, view: AnswerView, width: int, *, titled: bool = True
 ) -> Iterator[Rows]:
-    """The answer of one turn, against what was expected where something was."""
+    """The answer of one turn, compared with the expected text if there is one."""
 
     def title(text: str) -> Rows:
         return heading(text + (" · raw" if view.raw else "")) if titled else ()
@@ -515,7 +515,7 @@ def _text_rows(text: str, turn: Detail | AnswerDetail, raw: bool, width: int) ->
 
 
 def _conversation_rows(compared: ComparedAnswer, view: AnswerView, width: int) -> Iterator[Rows]:
-    """Every turn: what was asked, and its answer against what was expected."""
+    """Every turn: its prompt, and its answer compared with the expected text if there is one."""
     case = compared.case
     if len(case.turns) < 2:
         return

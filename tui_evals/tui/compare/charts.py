@@ -41,12 +41,12 @@ _SECTION = re.compile(r"^## +(?P<word>.+?) *\n(?P<text>.*?)(?=^#|\Z)", re.MULTIL
 
 
 def sections(page: str) -> dict[str, str]:
-    """What is shown below each heading of a page, in one line; the headings in small letters."""
+    """The text below each heading of a page as one line, by the heading in lower case."""
     return {found["word"].casefold(): " ".join(found["text"].split()) for found in _SECTION.finditer(page)}
 
 
 def meanings(words: Iterable[str]) -> dict[str, str]:
-    """What the manual says of each word; words that it does not have are left out."""
+    """The manual's text about each word; words without one are omitted."""
     known = sections(pages()[_PAGE])
     texts: dict[str, str] = {}
     for word in words:
@@ -59,7 +59,7 @@ def meanings(words: Iterable[str]) -> dict[str, str]:
 
 
 def word_rows(words: Iterable[str], width: int) -> list[Row]:
-    """Words and what they mean."""
+    """The words with their meanings."""
     rows: list[Row] = []
     for word, text in meanings(words).items():
         rows += [row(), row((word, "title")), *paragraph(text, width)]
@@ -149,7 +149,7 @@ def _right(cells: Sequence[str], columns: Sequence[int], style: Style) -> Iterat
 
 
 def _test_cells(test: MeasuredDifference, shorts: Mapping[str, str]) -> tuple[str, ...]:
-    """What was tested, both means, the difference with its interval, the chance, and a word."""
+    """The cells of a test: its name, both means, the difference with its interval, the p-value, a word."""
     text = difference_text(test)
     sign = "+" if test.difference > 0 else ""
     ends = _ends(test) if test.difference else ""
@@ -291,7 +291,7 @@ def _cell(count: int, most: int, diagonal: bool) -> Piece:
 
 
 def _place(value: float, low: float, high: float, cells: int) -> int:
-    """In which of some cells between the lowest and the highest value this one falls."""
+    """The index of the cell that a value falls into, of `cells` between `low` and `high`."""
     return min(int((value - low) / (high - low) * cells), cells - 1)
 
 
@@ -335,5 +335,5 @@ class ChartsScreen(ModalScreen[None]):
         self.dismiss(None)
 
     def action_explain(self) -> None:
-        """What the words here mean."""
+        """Explain the words used on this screen."""
         self.app.push_screen(Reading("what the words mean", lambda width: word_rows(WORDS, width)))

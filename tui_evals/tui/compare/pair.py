@@ -1,4 +1,4 @@
-"""One line of a comparison in full: what changed, who judged otherwise, and the texts side by side."""
+"""One line of a comparison in full: the change, the evaluators that disagree, and the texts side by side."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class TextColumns(BlockRows[_FacingSeveral]):
 
     @classmethod
     def of(cls, diffs: Sequence[Diff], width: int) -> Self | None:
-        """From the diffs of one text with the others; None where they cut that text into other pieces."""
+        """Build columns from the diffs of one text with others; None if they split it differently."""
         facing = _merged(diffs) if len({diff.unit for diff in diffs}) == 1 else None
         signs_and_lines = 2 * len(diffs) + 1
         return None if facing is None else cls(facing, max((width - signs_and_lines) // (len(diffs) + 1), 1))
 
     def titles(self, *names: str) -> Row:
-        """What is shown above the columns."""
+        """The row with the column titles."""
         pieces = [
             piece for name in names for piece in (Piece("│", "dim"), Piece(" "), fit(name, self._column, "accent"))
         ]
@@ -78,7 +78,7 @@ class TextColumns(BlockRows[_FacingSeveral]):
 
 
 class _SeveralFacing(LazyRows):
-    """What faces what in all columns, as high as the highest of them."""
+    """One aligned row of all columns, as high as its highest cell."""
 
     def __init__(self, facing: _FacingSeveral, column: int) -> None:
         self._column = column
@@ -132,7 +132,7 @@ def _by_left(diff: Diff) -> tuple[list[tuple[list[Facing], Facing]], list[Facing
 
 
 def _extra(others: Sequence[Sequence[Facing]]) -> list[_FacingSeveral]:
-    """What only the other texts have, side by side."""
+    """The lines that only the other texts have, side by side."""
     return [
         _FacingSeveral(
             None,
@@ -167,7 +167,7 @@ def later_of(line: ComparedLine, view: PairView) -> int:
 
 
 def beside_words(view: PairView, later: int, several: bool) -> str:
-    """What is shown next to what, and the keys that continue."""
+    """Which texts are shown side by side, and the keys that change it."""
     name = NAMES[later]
     what = {"runs": f"A next to {name}", "first": "expected next to A", "later": f"expected next to {name}"}[
         view.beside
@@ -177,7 +177,7 @@ def beside_words(view: PairView, later: int, several: bool) -> str:
 
 
 def line_rows(line_texts: LineTexts, view: PairView, width: int) -> Rows:
-    """What became of the line, who judged otherwise, and what differs in the answers."""
+    """The change of the line, the evaluators that disagree, and the differences of the answers."""
     line, later = line_texts.line, later_of(line_texts.line, view)
     kind = line.kinds[later - 1]
     where = place_of(line) + (f" · {line.column}" if line.column else "")
@@ -194,7 +194,7 @@ def line_rows(line_texts: LineTexts, view: PairView, width: int) -> Rows:
 
 
 def _status_rows(line: ComparedLine, later: int, width: int) -> list[Row]:
-    """How the two runs did; of more than two the letters are there too."""
+    """The statuses of the two runs; with more than two runs, their letters as well."""
     several = len(line.answers) > 2
     two = [line.answers[0], line.answers[later]]
     number = f"  score {score_words(two)}" if score_words(two) else ""
@@ -275,7 +275,7 @@ def _texts(line_texts: LineTexts, view: PairView, later: int, width: int) -> Seq
 
 
 def _columns(line_texts: LineTexts, later: int, width: int) -> Sequence[Rows] | None:
-    """What was expected next to the answers of all runs, or of the two where that is too much; None without room."""
+    """The expected text next to the answers of all runs, or of two if those do not fit; None without room."""
     texts, expected = line_texts.texts, line_texts.expected
     reference = [] if expected is None else [("expected", expected)]
     for numbers in (range(len(texts)), (0, later)):
@@ -354,12 +354,12 @@ class PairViewer:
         return self._show_as(replace(self.view, later=later))
 
     def to_expected(self) -> str:
-        """What was expected next to the first run, then next to the later one, then the runs again."""
+        """Cycle: expected next to the first run, expected next to the later run, the runs next to each other."""
         beside = BESIDE[(BESIDE.index(self.view.beside) + 1) % len(BESIDE)]
         return self._show_as(replace(self.view, beside=beside))
 
     def to_columns(self) -> str:
-        """One column, or several."""
+        """Switch between one column and several."""
         return self._show_as(replace(self.view, unified=not self.view.unified))
 
     def _show_as(self, view: PairView) -> str:

@@ -1,4 +1,4 @@
-"""What a comparison reads from the store, and its rows: a head in numbers and a list of lines."""
+"""Reads the data of a comparison from the store and makes its rows: a summary and a list of lines."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _rates_text(rates: Sequence[RateRow], shorts: Mapping[str, str], *, brief: b
 
 
 def _short_verdict(difference: RunDifference) -> str:
-    """A verdict in a few words, for a line among others."""
+    """A verdict in a few words, for a list of lines."""
     counts = [
         f"{KIND_LOOKS[kind].glyph}{difference.counts[kind]}"
         for kind in ("broken", "fixed")
@@ -243,7 +243,7 @@ class LineColumns:
 
     @property
     def several(self) -> bool:
-        """Whether each run has a column of its own; of two, one status leads to the other."""
+        """Whether each run has its own column; two runs are shown as one status changing to the other."""
         return self.runs > 2
 
     def title(self) -> Row:
@@ -364,7 +364,7 @@ class LineRows(LazyRows):
         self._listed = listed
         self._shape = columns_of(comparison, width, listed)
         self._places = array("q")
-        """The numbers of the lines, and for what changed in those below it -1 less its place in the list."""
+        """Line numbers; for the header of a change, -1 minus its index in the list."""
         for place, one in enumerate(listed):
             self._places.extend((*((-1 - place,) if one.change else ()), *one.numbers))
         self._rows = {line: place for place, line in enumerate(self._places) if line >= 0}
@@ -385,7 +385,7 @@ class LineRows(LazyRows):
 
 
 def change_row(listed: ListedChange, shape: LineColumns, width: int) -> Row:
-    """What changed in the lines below: how many, the evaluator with its reason, and where most of them are."""
+    """The header of a change: the number of lines, the evaluator with its reason, and where most of them are."""
     look, change = KIND_LOOKS[listed.kind], listed.change
     count = Piece(f"{look.glyph} {len(listed.numbers):,} {look.word}  ", tone_style(look.tone))
     where = " and ".join(shape.short(column) for column in change.columns) if change else ""
@@ -397,7 +397,7 @@ def change_row(listed: ListedChange, shape: LineColumns, width: int) -> Row:
 
 
 def line_row(line: ComparedLine, shape: LineColumns, kinds: Collection[Kind], key: Hashable, reason: str = "") -> Row:
-    """One line: what became of it, which item, and how the runs did where there is room."""
+    """One line: its change, its item and, if there is room, the statuses of the runs."""
     widths = {column.by: column.width for column in shape.columns}
     beside = _beside_item(line)
     room = max(widths.get("item", 0) - cell_width(beside), 0)
@@ -465,7 +465,7 @@ def empty_lines(kinds: Collection[Kind], words: str, width: int) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class JudgedLine:
-    """What one evaluator made of the answers of a line, in the order of the runs."""
+    """The scores of one evaluator for the answers of a line, in the order of the runs."""
 
     key: str
     records: tuple[ScoreRecord | None, ...]
@@ -473,7 +473,7 @@ class JudgedLine:
 
 @dataclass(frozen=True, slots=True)
 class LineTexts:
-    """One line in full; a text is None where the run has no such answer."""
+    """One line in full; a text is None if the run has no such answer."""
 
     line: ComparedLine
     question: str
@@ -508,7 +508,7 @@ _KIND_TERM = re.compile(r'(?<!\S)(!?)kind:("[^"]*"|\S*)')
 
 
 def kinds_of_filter(text: str) -> tuple[frozenset[Kind], str]:
-    """The kinds that terms such as `kind:broken` let through, all of them without one, and what else a filter says."""
+    """The kinds selected by terms such as `kind:broken` (all if there are none), and the rest of the filter."""
     left = set(KINDS)
     for negated, value in _KIND_TERM.findall(text):
         name = value.strip('"').replace("-", " ")
@@ -519,7 +519,7 @@ def kinds_of_filter(text: str) -> tuple[frozenset[Kind], str]:
 
 
 def answers_let_through(database: Path, comparison: Comparison, text: str) -> frozenset[int] | None:
-    """The ids of the answers that a filter lets through, None for all; FilterError if it cannot be read."""
+    """The ids of the answers that match a filter, None for all; FilterError if it is invalid."""
     if not text:
         return None
     where = parse_filter(text)

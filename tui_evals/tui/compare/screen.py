@@ -93,7 +93,7 @@ class CompareList(Vertical):
         self.lines.to_key(next(iter(self._order), None))
 
     def only(self, *kinds: Kind) -> None:
-        """Only lines of these kinds; all without one."""
+        """Show only lines of these kinds; all if none are given."""
         self.kinds = kinds or KINDS
         self._list()
 
@@ -154,7 +154,7 @@ _NOTHING: dict[str, tuple[Kind, str]] = {
 
 
 def why_not(action: str, comparison: Comparison | None, here: bool) -> str | None:
-    """What cannot be done before the runs are read, or because there is nothing of the kind."""
+    """Why an action is not possible: the runs are not read yet, or there is no such line."""
     if action in ("leave", "help", "filter"):
         return None
     if comparison is None:
@@ -190,7 +190,7 @@ _TYPING_PAUSE = 0.1
 
 
 async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str, pause: float = 0.0) -> None:
-    """List only lines with answers that a filter lets through."""
+    """List only lines with answers that match a filter."""
     await asyncio.sleep(pause)
     try:
         kinds, rest = kinds_of_filter(text)
@@ -202,7 +202,7 @@ async def filter_lines(screen: CompareScreen, comparison: Comparison, text: str,
 
 
 _BESIDE = 100  # columns from which the line in full is next to the list
-_WHOLE = 160  # columns from which the answers of three runs and what was expected have one each
+_WHOLE = 160  # minimum width to show three answers and the expected text in one column each
 _TALL = 30  # lines from which there is room for more than the verdict
 
 _CSS = """
@@ -228,7 +228,7 @@ class CompareScreen(FeatureScreen):
     def __init__(
         self, database: Path, runs: Sequence[int], why: str = "", columns: tuple[Region, Region] | None = None
     ) -> None:
-        """Of a single run two regions of its grid are compared."""
+        """With a single run, two regions of its grid are compared."""
         super().__init__()
         self.database = database
         self._ids = tuple(runs)

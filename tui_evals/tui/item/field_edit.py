@@ -52,7 +52,7 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class FieldEdit:
-    """What is being edited, and what became of the text so far."""
+    """The field that is being edited, and the state of its text."""
 
     editing: Editing
     where: DataPath
@@ -63,7 +63,7 @@ class FieldEdit:
     merge: str
     """One for each visit, so that undo reverts a visit and not a letter."""
     value: Any
-    """What it holds since the last text that could be read."""
+    """The value of the last text that was valid."""
     text: str
     """The text of the edited value."""
     fault: str = ""
@@ -71,19 +71,19 @@ class FieldEdit:
 
     @property
     def name(self) -> str:
-        """What is edited, as people write it: messages[0].content."""
+        """The field's path in readable form: messages[0].content."""
         return path_text((self.field, *self.part))
 
     @property
     def place(self) -> DataPath:
-        """Where it is in the data."""
+        """The field's path in the data."""
         return (*place_of(self.where, self.field), *self.part)
 
 
 def begin_edit(
     workspace: Workspace, field: str, number: int, part: DataPath = (), *, as_json: bool = False
 ) -> tuple[FieldEdit, str]:
-    """One edit of a field or a part of it at the current place, and the text in the box at first."""
+    """Start editing a field or a part of it at the current place; returns the edit and the initial text."""
     assert workspace.editing is not None
     where = workspace.where
     value = get_at(workspace.data, (*place_of(where, field), *part))
@@ -106,7 +106,7 @@ def visit_mark(workspace: Workspace, field: str, number: int) -> str:
 
 
 def apply_text(workspace: Workspace, visit: FieldEdit, text: str) -> FieldEdit:
-    """Apply a text as far as it can be read; else the field keeps what it held."""
+    """Apply a text if it is valid; otherwise the field keeps its value."""
     try:
         value = _read_part(visit.kind, text) if visit.part else read_value(visit.kind, text)
         if same_data(value, visit.value):
@@ -150,9 +150,8 @@ def is_over(workspace: Workspace, visit: FieldEdit) -> bool:
 
 
 def edit_problem(workspace: Workspace, visit: FieldEdit) -> str | None:
-    """What is wrong with the text in the box, or else with the value; None while validation has not seen it yet.
-
-    Nothing is said of a field that is still empty. In JSON it is said by line.
+    """The problem of the text in the box, otherwise of the value; None until it is validated. Empty fields have none;
+    JSON problems are shown by line.
     """
     if visit.fault or visit.value in (None, ""):
         return visit.fault
@@ -205,9 +204,8 @@ def _taken_apart(workspace: Workspace, field: str) -> tuple[Shape, Any]:
 
 
 def part_rows(workspace: Workspace, field: str, width: int, lit: Hashable = None, height: int = 0) -> list[Row]:
-    """The parts of a field, each with its problems; the key of a row is the number of its part.
-
-    Where all of it does not fit the height, long parts share what the others leave them.
+    """The parts of a field with their problems; the key of a row is the number of its part. If they do not fit the
+    height, long parts share the remaining space.
     """
     try:
         shape, value = _taken_apart(workspace, field)
@@ -400,7 +398,7 @@ def copy_part(workspace: Workspace, field: str, number: int) -> str:
 
 
 def move_part(workspace: Workspace, field: str, number: int, way: int) -> str:
-    """Move a part one place on or back, as far as it can go."""
+    """Move a part one position up or down, within the bounds."""
     shape, value = _taken_apart(workspace, field)
     _set(workspace, field, fields.with_moved_part(shape, value, number, way), f"move a {_WORDS[shape]}")
     there = min(max(number + way, 0), len(value) - 1)
@@ -477,7 +475,7 @@ def _why_not_clear(workspace: Workspace, name: str, value: object) -> str | None
 
 
 async def edit_externally(pane: Pane, field: str, number: int, part: DataPath = ()) -> None:
-    """Hand a field, or a part, to $EDITOR and take what it makes of it; what cannot be taken is kept in a file."""
+    """Edit a field or part in $EDITOR and apply the result; an invalid result is kept in a file."""
     try:
         edit, text = begin_edit(pane.workspace, field, number, part)
     except RecursionError:
@@ -514,7 +512,7 @@ async def choose_field(pane: Pane) -> str | None:
 
 
 def make_edit(pane: Pane, step: Callable[[Workspace], str]) -> bool:
-    """Make a step, and say what it did or why it could not be done; whether it was."""
+    """Run an edit and report its message or its error; returns whether it succeeded."""
     try:
         outcome = step(pane.workspace)
     except CannotEdit as problem:

@@ -47,7 +47,7 @@ def part_has_form(value: object) -> bool:
 
 
 async def edit_in_form(pane: Pane, field: str) -> None:
-    """Write a field in its form, and take what comes out of it as one step."""
+    """Edit a field in its form and apply the result as one step."""
     before = value_at(pane.workspace.data, pane.workspace.where, field)
     asking = {"tool_results": _ask_results, "attachments": _ask_files, "response_format": _ask_format}.get(field)
     suits = before is None or isinstance(before, list) or field == "response_format"
@@ -67,7 +67,7 @@ async def edit_part(pane: Pane, field: str, number: int) -> None:
 
 
 async def add_tool(pane: Pane, field: str, number: int) -> bool:
-    """Add a tool at a position once its form is taken; False when nothing was written."""
+    """Add a tool at a position after its form is submitted; False if it was cancelled."""
     from tui_evals.tui.model_form import TOOL
     from tui_evals.tui.widgets.form_fields import Field
 
@@ -98,7 +98,7 @@ def _put(pane: Pane, field: str, part: Path, before: Any, value: Any) -> None:
 
 
 async def _ask_value(pane: Pane, field: str, before: Any) -> Any:
-    # Imported when a form is wanted, because models would delay the first frame.
+    # Imported only for a form, because the models would delay the first frame.
     from tui_evals.tui.model_form import dataset_field
 
     return await _ask(pane, dataset_field(field, pane.workspace.where, before), before)
@@ -160,7 +160,7 @@ async def _ask_results(pane: Pane, before: Any) -> Any:
 
 
 def _recorded_results(pane: Pane) -> list[Any]:
-    """What tools gave in the run on screen, as objects to begin with; calls of this item first."""
+    """The tool results recorded in the current run as initial values, those of this item first."""
     from tui_evals.store.database import StoreError
     from tui_evals.store.reader import Reader
     from tui_evals.store.records import transcript_of
@@ -188,7 +188,7 @@ def _recorded_results(pane: Pane) -> list[Any]:
 
 
 def recorded_result(tool: str, arguments: str, result: str, *, failed: bool = False) -> dict[str, Any]:
-    """A call and what it gave as a result that is written beforehand."""
+    """A call and its result, as a predefined tool result."""
     sent = _read(arguments)
     given = {"arguments": sent} if isinstance(sent, dict) and sent else {}
     outcome = (

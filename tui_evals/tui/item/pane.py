@@ -233,7 +233,7 @@ class EditorPane(Pane):
             self._tell()
 
     def on_field_box_ended(self, event: FieldBox.Ended) -> None:
-        """Go on once the text is taken; one that cannot be read is asked about, so that it is not lost."""
+        """Move on after the text is applied; asks about an invalid one, so that it is not lost."""
         event.stop()
         if self._edit is None:
             return
@@ -263,7 +263,7 @@ class EditorPane(Pane):
         self.say(says)
 
     def _go_on(self, then: Then) -> None:
-        """The field is done with: to the next one, or out of the box."""
+        """Finish the field: go to the next one, or leave the box."""
         assert self._edit is not None
         if then in ("next", "previous"):
             self._walk(1 if then == "next" else -1)
@@ -315,7 +315,7 @@ class EditorPane(Pane):
             self._soon = self.set_timer(_SOON, self._announce)
 
     def _announce(self) -> None:
-        """Tell everybody now what was typed."""
+        """Post the changes typed so far."""
         if self._soon is not None:
             self._soon.stop()
             self._soon = None
@@ -330,7 +330,7 @@ class EditorPane(Pane):
                 self.box.tell(problem, wrong=bool(problem))
 
     def _drop(self) -> None:
-        """Close the box because its field is no longer there to be edited; what was not taken goes into a file."""
+        """Close the box because its field no longer exists; text that was not applied goes into a file."""
         said = self.keep_unread()
         self._close()
         if said is not None:

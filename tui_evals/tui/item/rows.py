@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "Unreadable", "place_of", "pretty", "read_only", "read_value", "value_at", "with_value"]
 
 
-"""What the pane takes from here and is known without a screen too."""
+"""The names that the pane imports from here and that need no screen."""
 
 JUDGING = ("evaluators", "default_evaluators")
 
@@ -100,7 +100,7 @@ def addable_fields(unit: Mapping[str, Any], where: DataPath) -> list[str]:
     if not where:
         present = dict(_flat(unit))
         return [name for name in (*_DATASET, "metadata.extensions") if name not in present and name not in JUDGING]
-    # Imported when needed, because that would delay the first frame.
+    # Imported when needed, to keep the start fast.
     from tui_evals.datasets.model import TURN_ONLY_FIELDS, Item, Turn
 
     known = Turn.model_fields if len(where) > 2 else Item.model_fields
@@ -113,7 +113,7 @@ def addable_fields(unit: Mapping[str, Any], where: DataPath) -> list[str]:
 
 
 def field_about(name: str, where: DataPath) -> str:
-    """What a field is for, in the words of the model."""
+    """The description of a field in the model."""
     from tui_evals.datasets.model import Dataset, Item, Turn  # when needed, as above
 
     model = (Turn if len(where) > 2 else Item) if where else Dataset
@@ -130,7 +130,7 @@ def prompt_is_needed(data: dict[str, Any], where: DataPath) -> bool:
 
 
 def kind_of(name: str, value: Any) -> Kind:
-    """How a field is written: in the way of its name, or in another one where its value would not survive that."""
+    """How a field is edited: as its name suggests, or otherwise if that would change its value."""
     usual = KINDS.get(name, "text" if value is None or isinstance(value, str) else "json")
     if value in (None, ""):
         return usual
@@ -159,7 +159,7 @@ def value_as_text(kind: Kind, value: Any) -> str:
 
 
 def first_text(name: str) -> str:
-    """What is in the box when a field is given for the first time."""
+    """The initial text of the box for a field without a value."""
     return _BEGUN.get(name, "")
 
 
@@ -178,12 +178,12 @@ def why_not_here(name: str, value: Any, *, as_json: bool = False) -> str | None:
 
 
 def too_deep(name: str) -> str:
-    """What is said of a value that cannot be written down at all."""
+    """The message about a value that cannot be serialized."""
     return f"{name} is nested too deeply to be edited here; edit the file itself"
 
 
 def suffix_of(kind: Kind, text: str) -> str:
-    """The ending of the file it is handed to $EDITOR in, for its colors."""
+    """The suffix of the file for $EDITOR, for syntax highlighting."""
     structured = kind in ("json", "number") or (kind == "format" and text.lstrip().startswith("{"))
     return ".json" if structured else ".txt" if kind == "lines" else ".md"
 
@@ -201,7 +201,7 @@ class Faults:
 
 
 def faults(workspace: Workspace) -> Faults:
-    """What the last validation said about the current place, sorted by what it is about."""
+    """The problems at the current place from the last validation, by field."""
     sorted_faults, depth = Faults(), len(workspace.where)
     for problem in workspace.problems_at(workspace.where):
         rest = problem.path[depth:]
@@ -255,9 +255,8 @@ Line = tuple[Piece, ...]
 
 
 def page_rows(workspace: Workspace, width: int, editing: str | None = None, height: int = 0) -> list[Row]:
-    """Everything about the current place; `editing` is shown though it is empty.
-
-    Where all of it does not fit the height, long values share what the others leave them.
+    """All fields of the current place; `editing` is shown even if empty. If they do not fit the height, long values
+    share the remaining space.
     """
     whole = _page_rows(workspace, width, editing, max(height, LEAST_LINES))
     if len(whole.rows) <= height or not whole.values:
@@ -334,7 +333,7 @@ def headline(workspace: Workspace) -> str:
 
 
 def title(workspace: Workspace) -> str:
-    """What is in the frame: the current place, and whether it is saved."""
+    """The title of the frame: the current place, and whether it is saved."""
     editing, number = workspace.editing, workspace.item
     if editing is None:
         return ""
@@ -353,7 +352,7 @@ def _head(workspace: Workspace, unit: Mapping[str, Any], unit_faults: Faults, wi
 
 
 def _own_problem_rows(workspace: Workspace, unit_faults: Faults, width: int) -> list[Row]:
-    """What is wrong with the current place itself."""
+    """The problems of the current place itself."""
     return problem_rows(unit_faults.own, len(workspace.where), width)
 
 
@@ -419,7 +418,7 @@ def _entry_lines(
 
 
 def _entry(one: Any) -> tuple[str, Any]:
-    """What a message or an acceptable reference is called, and what it says."""
+    """The label and the text of a message or an acceptable reference."""
     if not isinstance(one, dict):
         return "", one
     content = one.get("content")
@@ -441,7 +440,7 @@ def _labelled(label: str, value: Any, width: int, style: Style, most: int) -> li
 
 
 def _about_tool(tool: Any) -> Any:
-    """What a tool says of itself, or all of it."""
+    """The description of a tool, otherwise the whole tool."""
     body = tool.get("function", tool) if isinstance(tool, dict) else None
     about = body.get("description") if isinstance(body, dict) else None
     return about if isinstance(about, str) else tool

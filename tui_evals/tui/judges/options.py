@@ -1,4 +1,4 @@
-"""What the evaluators pane adds, edits and shows: options as a form, the state of an evaluator, its trial."""
+"""Adding, editing and showing evaluators: options as a form, the state of an evaluator, its trial."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from tui_evals.tui.workspace import Workspace
 
 
 def faults(kind: type[Evaluator], options: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with the options of an evaluator, by the names of the form."""
+    """The problems of an evaluator's options, by field name."""
     return model_faults(kind.Options, {key: value for key, value in options.items() if key != "type"})
 
 
 def evaluator_summary(kind: type[Evaluator]) -> str:
-    """The first sentences of what an evaluator says of itself, as one line."""
+    """The first sentences of an evaluator's docstring, as one line."""
     return " ".join((kind.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
 def evaluator_help(kind: type[Evaluator]) -> str:
-    """An evaluator whole: what it does, what it needs, its options and an example."""
+    """The full help of an evaluator: its purpose, requirements, options and an example."""
     text = "\n\n".join(" ".join(part.split()) for part in (kind.__doc__ or "").strip().split("\n\n"))
     whom = "a target of kind embedding" if kind.embeds else "a judge"
     asks = f"; it asks {whom}" if kind.judged else f"; it may ask {whom}" if kind.may_ask else ""
@@ -82,7 +82,7 @@ async def ask_options(
     sample: str = "",
     complete: Complete | None = None,
 ) -> dict[str, Any] | None:
-    """Options as they come out of the form, with how many recorded answers pass; None when it is cancelled."""
+    """The options entered in the form, which shows how many recorded answers pass; None if it is cancelled."""
     kind, before = registry.find(entry.evaluator), entry.options
     options = options_of(kind)
     values = form_values(options, before)
@@ -202,7 +202,7 @@ def _reported_problems(workspace: Workspace, home: DataPath) -> tuple[str, ...]:
 def _own_problems(
     entry: EffectiveEvaluator, kind: type[Evaluator] | None, here: JudgesHere, registry: Registry
 ) -> tuple[str, ...]:
-    """What is wrong with an evaluator, found without the rest of the dataset."""
+    """The problems of an evaluator that can be found without the rest of the dataset."""
     if entry.key in here.broken:
         return ("the options are no object; enter writes others",)
     if not isinstance(entry.options.get("type", ""), str):
@@ -213,7 +213,7 @@ def _own_problems(
 
 
 def _of_the_whole(workspace: Workspace, here: JudgesHere) -> tuple[str, ...]:
-    """What is wrong with the evaluators of a place and with none of them alone."""
+    """The problems of the evaluators of a place as a whole."""
     if not _report_is_current(workspace) or here.remark:
         return ()
     places = [evaluators_path(here.place)] + ([] if here.of_dataset else [(*here.place, "evaluators_mode")])

@@ -244,7 +244,7 @@ class JudgesPane(Pane):
             self.say(f"{entry.key} now overrides {whose} here" if inherited else f"{entry.key} has other options now")
 
     async def _helps(self) -> tuple[RecordedScores | None, str, Completer]:
-        """What helps to write options: recorded scores, the answer on screen for a schema, and names to complete."""
+        """The helpers of the options form: recorded scores, the current answer for a schema, and a completer."""
         from tui_evals.tui.judges.options import current_place, sample_answer
 
         here = current_place(self.workspace, self.watching)

@@ -1,4 +1,4 @@
-"""The evaluators of a place as rows: who judges and why, options, problems, and what a trial came to."""
+"""The evaluators of a place as rows: which judge and why, options, problems, and trial results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class JudgesHere:
     """The evaluators that judge at the level one works on."""
 
     place: Path
-    """Where edits go: the dataset's default_evaluators, or a unit."""
+    """The path that edits go to: the dataset's default_evaluators, or a unit."""
     entries: tuple[EffectiveEvaluator, ...]
     own: frozenset[str] = frozenset()
     """The keys that are written at this very place."""
@@ -44,19 +44,19 @@ class JudgesHere:
         return self.place == DEFAULTS
 
     def home(self, entry: EffectiveEvaluator) -> Path:
-        """Where an evaluator is written in the document; nowhere for a default of the house."""
+        """The path of an evaluator in the document; a built-in default has none."""
         if entry.origin == "system":
             return ()
         return (*evaluators_path(DEFAULTS if entry.origin == "dataset" else self.place), entry.key)
 
 
 def evaluators_path(place: Path) -> Path:
-    """Where the evaluators of a place are written."""
+    """The path of the evaluators of a place."""
     return place if place == DEFAULTS else (*place, "evaluators")
 
 
 def judges_here(data: Data, where: Path, of_dataset: bool) -> JudgesHere:
-    """Who judges at a place, as far as the data can be read."""
+    """The evaluators in effect at a place, as far as the data is valid."""
     defaults, broken, remark = _evaluators(data, DEFAULTS)
     base: Origin = "system" if defaults is None else "dataset"
     if of_dataset or not where:
@@ -121,7 +121,7 @@ class EvaluatorBlock:
     refusal: str | None = None
     """Why runevals would not take it."""
     tried: TrialResult | str | None = None
-    """What it made of an answer, or that it is being asked."""
+    """The result of a trial, or a message while it is running."""
     passing: str = ""
     """How many recorded answers pass at its threshold and near it."""
 
@@ -137,7 +137,7 @@ class JudgesPage:
     judge: str | None = None
     embedder: str | None = None
     problems: tuple[str, ...] = ()
-    """What is wrong with the evaluators of the place as a whole."""
+    """The problems of the evaluators of the place as a whole."""
 
 
 def judge_rows(shown: JudgesPage, width: int) -> list[Row]:
@@ -185,7 +185,7 @@ def _mode(here: JudgesHere) -> tuple[str, str]:
 
 
 def _labelled(label: str, text: str, more: str, width: int, style: Style = "strong") -> Iterator[Row]:
-    """A word for what it is, the value, and more about it below where it does not fit the line."""
+    """A label with its value; details that do not fit the line follow below."""
     room = max(width - _LABEL, 8)
     value = _line(text)
     if more and len(value) + len(more) + 3 <= room:
@@ -262,7 +262,7 @@ def _asked(block: EvaluatorBlock, shown: JudgesPage) -> str | None:
 
 
 def _tried(tried: TrialResult, width: int) -> Iterator[Row]:
-    """What it made of an answer: result, score, reason."""
+    """The result of a trial: status, score, reason."""
     for line in wrapped(f"tried on {tried.of}", width - 4):
         yield row("  ", ("│ ", "accent"), (line, "dim"))
     word, style = RESULTS.get(tried.score.result, RESULTS[None])

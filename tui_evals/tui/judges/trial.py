@@ -1,4 +1,4 @@
-"""Tries an evaluator on the answer on screen, judged by what the dataset says of it now; nothing is stored."""
+"""Tries an evaluator on the current answer with the dataset as it is now; stores nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_ANSWER = ("pending", "running", "error", "skipped")
 
 
 class CannotTry(Exception):
-    """There is nothing to judge or no target to ask; the sentence says what to do."""
+    """There is no answer to judge or no target to ask; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class CurrentPlace:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSubject:
-    """What is judged, as a row of evidence, and how it is called."""
+    """A subject to judge, as a row of evidence, with its label."""
 
     row: Mapping[str, Any]
     of: str
@@ -73,7 +73,7 @@ class JudgedSubject:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What an answer is judged by: a unit in its item in its dataset."""
+    """The data that an answer is judged by: a unit in its item in its dataset."""
 
     data: Data
     item: Data
@@ -122,9 +122,8 @@ def recorded_run(here: CurrentPlace, shown: RunRow | None, reader: Reader) -> Ru
 def recorded_subjects(
     here: CurrentPlace, shown: RunRow | None, most: int, examples: Collection[int] = ()
 ) -> list[JudgedSubject]:
-    """Recorded answers to try an evaluator on, those of the current item first, else the responses in the dataset.
-
-    Examples are the first half of them, so that what it makes of other answers shows too.
+    """The recorded answers to try an evaluator on, those of the current item first, otherwise the responses in the
+    dataset. Half of them are `examples`; the others show how it generalizes.
     """
     found: list[JudgedSubject] = []
     anywhere = replace(here, where=())
@@ -187,7 +186,7 @@ class RecordedScores:
             return said
         step = _step(at, [score for score, _ in scores])
         low, high = scores[0][0], scores[-1][0]
-        low = max(low - step, min(low, 0.0))  # a step below the lowest lets all pass, which is worth knowing
+        low = max(low - step, min(low, 0.0))  # include one threshold below the lowest score, at which all pass
         ways = ([float(f"{at + way * step * far:.6g}") for far in range(1, _STEPS + 1)] for way in (-1, 1))
         others = (next((one for one in way if low <= one <= high and passed(one) != passed(at)), None) for way in ways)
         return "; ".join([said, *(f"at {plain_number(one)}, {passed(one):,}" for one in others if one is not None)])
@@ -198,7 +197,7 @@ def _pass(total: int) -> str:
 
 
 def _step(at: float, scores: Sequence[float]) -> float:
-    """How far thresholds are apart that tell answers apart: a round number that is some of what the scores span."""
+    """The step between thresholds that separate the answers: a round fraction of the range of the scores."""
     span = max(*scores, at) - min(*scores, at)
     step = 10.0 ** floor(log10(span)) if span else 0.1
     return max(step, 1.0) if span > 1 and all(float(score).is_integer() for score in scores) else step
@@ -307,13 +306,13 @@ def _question(unit: Data) -> list[Any]:
 
 
 def _asked(chat: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was asked and what came before it."""
+    """The prompt and the messages before it."""
     history, request = split_at_question(chat)
     return {"prompt": chat_to_text(request), "history": list(history), "request": list(request)}
 
 
 def _about(place: _Unit) -> dict[str, Any]:
-    """What the dataset says of a unit."""
+    """The data of a unit that evaluators can use."""
     data, item, unit = place.data, place.item, place.unit
     variables = {**_dict(data.get("variables")), **_dict(item.get("variables"))}
     known = _promptpex(data) | _promptpex(item)
@@ -329,7 +328,7 @@ def _about(place: _Unit) -> dict[str, Any]:
 
 
 def _promptpex(place: Data) -> Data:
-    """What a generation found out about the prompt, as the dataset or an item has it."""
+    """The facts about the prompt from a generation, as stored in the dataset or an item."""
     return _dict(_dict(place.get("extensions")).get("promptpex"))
 
 
@@ -384,16 +383,15 @@ async def on_own_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 async def try_evaluator(trial: Trial) -> TrialResult:
-    """What the evaluator makes of the answer on screen, or of the response in the dataset.
-
-    CannotTry says why not, and NotApproved which permissions are missing; then nothing was done.
+    """Try the evaluator on the current answer, or on the response in the dataset. Raises CannotTry, or NotApproved if
+    permissions are missing, before anything runs.
     """
     (result,) = await try_on(trial, lambda: [subject_of(trial.here)])
     return result
 
 
 async def try_on(trial: Trial, read: Callable[[], Sequence[JudgedSubject]]) -> list[TrialResult]:
-    """What the evaluator makes of each of these, one after the other; raises as `try_evaluator` does."""
+    """Try the evaluator on each subject in order; raises as `try_evaluator` does."""
     try:
         kind = trial.registry.find(trial.entry.evaluator)
         default = {"rubric": _rubric(trial)} if kind.levelled else {}

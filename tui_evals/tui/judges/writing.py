@@ -1,7 +1,7 @@
-"""An evaluator of one's own written in place: rubric, expression, JavaScript or Python, with what it makes of answers.
+"""Editor for custom evaluators (rubric, expression, JavaScript, Python) that shows their results on recorded answers.
 
-The box is above, recorded answers are below. What makes no call is tried as soon as typing pauses; what runs code of
-the project or asks a judge is tried with ctrl+t.
+The editor is above the recorded answers. Evaluators without calls are tried when typing pauses; those that run code of
+the project or ask a judge are tried with ctrl+t.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ KINDS: Mapping[str, NewKind] = {
 
 
 def new_entries() -> list[Entry]:
-    """What can be written, for the list of evaluators."""
+    """The kinds of evaluators that can be written, for the list of evaluators."""
     return [Entry(("new", key), f"new: {kind.name}", kind.about) for key, kind in KINDS.items()]
 
 
@@ -211,7 +211,7 @@ class WriteEvaluator(Dialog[str]):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written: the evaluator by its name and the options that hold it."""
+    """The result of writing: the evaluator's name and its options."""
 
     evaluator: str
     options: Mapping[str, Any]
@@ -220,7 +220,7 @@ class Written:
 async def write_new(
     app: App[Any], key: str, workspace: Workspace, watch: Watch, examples: Collection[int] = ()
 ) -> Written | None:
-    """Have an evaluator written in place and tried on recorded answers, examples first; None where none was written."""
+    """Let the user write an evaluator and try it on recorded answers, examples first; None if cancelled."""
     kind = KINDS[key]
     if not kind.evaluator:
         return await _write_function(app, kind, workspace, watch, examples)

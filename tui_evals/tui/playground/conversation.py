@@ -64,7 +64,7 @@ class ConversationStart:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCost:
-    """Who gave an answer, and what it took."""
+    """The target of an answer, and the answer's cost."""
 
     target: str
     seconds: float
@@ -115,7 +115,7 @@ def _names(prompt: PromptUnderTest) -> tuple[str, ...]:
 
 
 def first_target(settings: Settings) -> TargetConfig:
-    """Who is talked to at first: what runs ask, else the first that is configured, else the offline demo."""
+    """The target to start with: that of runs, otherwise the first configured one, otherwise the offline demo."""
     names = (*settings.run.targets, *settings.answering, "demo")
     return find_target(next(name for name in names if name in settings.targets or is_model(name)), settings)
 
@@ -132,7 +132,7 @@ class Conversation:
         """The system prompt if there is no prompt under test."""
         self.messages: list[Mapping[str, Any]] = []
         self.taken: dict[int, AnswerCost] = {}
-        """By the place of the answer among the messages."""
+        """By the index of the answer in the messages."""
         self._root = root
         self._environment = environment
         self._opening: asyncio.Task[tuple[Target, Price | None]] | None = None
@@ -144,11 +144,11 @@ class Conversation:
         self.values = {name: known[name] for name in beginning.names if name in known}
 
     def clear(self) -> None:
-        """Forget what was said."""
+        """Clear the conversation."""
         self.messages, self.taken = [], {}
 
     async def change(self, config: TargetConfig) -> None:
-        """Talk to another target from now on; what was said stays."""
+        """Switch to another target; the conversation stays."""
         await self.close()
         self.config = config
 
@@ -166,9 +166,8 @@ class Conversation:
             raise CannotTalk(f"{problem}; ctrl+g gives the variables their values") from None
 
     async def ask(self, text: str) -> None:
-        """Ask, and keep the question with its answer; CannotTalk when there is none, and then nothing is kept.
-
-        NotApproved says which permissions are missing; then it was not asked.
+        """Send a question and keep it with its answer. Raises CannotTalk if there is no answer, or NotApproved before
+        sending if permissions are missing; then nothing is kept.
         """
         question = {"role": "user", "content": text}
         chat = (*await asyncio.to_thread(self.opening), *self.messages, question)
@@ -224,12 +223,12 @@ class Conversation:
             await opening.result()[0].close()
 
     def answer(self) -> tuple[str, Sequence[Mapping[str, Any]]]:
-        """What was answered last: its text, and the tool calls as name and arguments."""
+        """The text of the last answer, and its tool calls as name and arguments."""
         last = self.messages[-1] if self.messages else {}
         return str(last.get("content") or ""), [call["function"] for call in last.get("tool_calls", ())]
 
     def item(self) -> dict[str, Any]:
-        """The item that asks all this again, without what the dataset itself puts before it."""
+        """An item that repeats this conversation, without the messages that the dataset adds itself."""
         if not self.messages:
             raise CannotTalk("nothing has been said yet: write a question and send it with ctrl+j")
         before = self.opening() if self.beginning.prompt is None else ()
@@ -249,7 +248,7 @@ def _answer_cost(config: TargetConfig, seconds: float, reply: Reply, price: Pric
 
 
 Check = tuple[str, dict[str, Any]]
-"""What a check asks for in words, and the evaluator with its options as a dataset holds them."""
+"""The request for a check in words, and the evaluator with its options as stored in a dataset."""
 
 _MOST = 8
 _LONG = 20_000
@@ -323,7 +322,7 @@ def _passes(check: Mapping[str, Any], evidence: Evidence) -> bool:
 
 
 def as_evaluators(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Several checks as the evaluators of one unit; of two of a kind the second gets a name of its own."""
+    """The checks as evaluators of one unit; duplicates of a kind get their own names."""
     evaluators: dict[str, Any] = {}
     for check in checks:
         for name, options in check.items():

@@ -52,7 +52,7 @@ _ROLES: Mapping[str, Style] = {"system": "dim", "user": "accent", "assistant": "
 
 
 class ShownMessage(NamedTuple):
-    """One message, or a remark where it has no role."""
+    """One message, or a remark if it has no role."""
 
     role: str
     text: str
@@ -104,7 +104,7 @@ def _part(message: Mapping[str, Any], note: str = "", style: Style = "") -> Show
 
 
 def cost_words(taken: AnswerCost) -> str:
-    """What an answer took, on one line."""
+    """The cost of an answer, on one line."""
     usage, cost = taken.usage, taken.cost
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens" if usage else "no token counts"
     paid = "unpriced" if cost is None else money(cost)
@@ -286,7 +286,7 @@ class Playground(FeatureScreen):
         self.workspace = workspace
         self.talk = Conversation(workspace.root, lambda: workspace.variables, first_target(workspace.settings))
         self.made_of: list[Mapping[str, Any]] = []
-        """What was said when the last item was made of it."""
+        """The messages when the last item was created from them."""
         self._transcript = Transcript()
         self._shown: list[ShownMessage] = []
         self._editing: Editing | None = None

@@ -52,7 +52,7 @@ class CollectedVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class _RunVerdicts:
-    """What one run says."""
+    """The verdicts of one run."""
 
     by_target: Mapping[str, Mapping[str, VerdictTally]]
     compliance: bool
@@ -68,7 +68,7 @@ class VerdictReader:
         self._known: dict[int, tuple[Hashable, _RunVerdicts]] = {}
 
     def read(self, file: Path) -> CollectedVerdicts:
-        """The verdicts on the tests of a dataset, for a thread and one call at a time; StoreError if it cannot."""
+        """The verdicts on the tests of a dataset. For one thread at a time; StoreError if they cannot be read."""
         by_target: dict[str, dict[str, VerdictTally]] = {}
         compliance, answers = True, 0
         with Reader(self._database) as reader:
@@ -116,7 +116,7 @@ def _verdicts(reader: Reader, run: RunRow) -> _RunVerdicts:
 
 
 def _column(run: RunRow, prompt: int, target: int) -> str:
-    """What a column is called: the target, and the prompt where several were asked."""
+    """The name of a column: the target, and the prompt if there are several."""
     name = run.targets[target] if target < len(run.targets) else str(target)
     return f"{name} · {run.prompts[prompt]}" if len(run.prompts) > 1 and prompt < len(run.prompts) else name
 
@@ -136,11 +136,11 @@ class VerdictBoard:
     compliance: bool = True
 
     def row(self, key: object) -> tuple[VerdictTally, ...]:
-        """What came of a rule, by target."""
+        """The verdicts on a rule, by target."""
         return self.by_row.get(key, (NOTHING,) * len(self.targets))
 
     def test(self, position: int) -> tuple[VerdictTally, ...]:
-        """What came of a test, by target."""
+        """The verdicts on a test, by target."""
         return self.tests.get(position, (NOTHING,) * len(self.targets))
 
 
@@ -175,7 +175,7 @@ _GROUNDED: Mapping[str, tuple[str, Style, str]] = {
 
 
 def no_rules(prompt: object, width: int) -> Rows:
-    """What there is to do where a dataset was not made from rules."""
+    """The options if a dataset was not generated from rules."""
     name = prompt if isinstance(prompt, str) else "PROMPT"
     text = (
         "This dataset was not made from rules, so there are none to show.\n\n"
@@ -187,7 +187,7 @@ def no_rules(prompt: object, width: int) -> Rows:
 
 
 def head_rows(sheet: RuleSheet, board: VerdictBoard | None, news: Sequence[tuple[str, Style]], width: int) -> list[Row]:
-    """What dataset this is, what the rates say, and what there is to say besides."""
+    """The dataset, the meaning of the rates, and other remarks."""
     output, inverse = len(sheet.texts.output), len(sheet.texts.inverse)
     tests = sum(len(line.tests) for line in sheet.lines)
     about = f" · {_count_of(output, 'rule')} and {inverse} inverse · {_count_of(tests, 'test')}"
@@ -228,7 +228,7 @@ class Columns:
         self.text = max(left, 0)
 
     def title(self, board: VerdictBoard) -> Row:
-        """What is over the columns."""
+        """The row with the column titles."""
         names = [fit(name, wide, "dim", right=True) for name, wide in zip(board.targets, self.rates, strict=False)]
         left = len(board.targets) - len(self.rates)
         text = "rule" + (f" (+{left} {'models' if left > 1 else 'model'} below)" if left else "")
@@ -331,7 +331,7 @@ class RuleRows(LazyRows):
 
 
 def status_text(tally: VerdictTally) -> str:
-    """What came of a test: a word, or how many of its answers."""
+    """The result of a test: a word, or the number of its answers."""
     if not tally.judged:
         return "▸" if tally.open else "! error" if tally.errors else "–"
     status = _status(tally)
@@ -382,7 +382,7 @@ def _count_of(count: int, what: str) -> str:
 
 
 def message_rows(messages: Sequence[str], width: int) -> list[Row]:
-    """What a generation said, a paragraph for each."""
+    """The messages of a generation, one paragraph each."""
     rows = [line for text in messages for line in paragraph(text, width)]
     return rows or [row(("Nothing yet.", "dim"))]
 
@@ -425,7 +425,7 @@ class Rulebook:
 
     @property
     def _mark(self) -> object:
-        """What the sheet depends on."""
+        """The values that the sheet depends on."""
         editing = self._workspace.editing
         return (id(editing), editing.version, editing.document.digest, self._touched) if editing else None
 
@@ -453,7 +453,7 @@ class Rulebook:
         return self._rated != (self._mark, self._watch.reader.data_version())
 
     async def _go_on(self) -> None:
-        """Read until the rules are those of now; the verdicts once, for while a run is running they always change."""
+        """Read until the rules are current; the verdicts only once, because they keep changing during a run."""
         try:
             while self._mark is not None and not self.ready:
                 await self._sheet()

@@ -19,7 +19,7 @@ _SCREEN = "rules"
 def open_rules(desk: Desk) -> None:
     """Show the rules; the screen keeps its state."""
     if not desk.is_screen_installed(_SCREEN):
-        # Imported when needed, because that would delay the first frame.
+        # Imported when needed, to keep the start fast.
         from tui_evals.tui.rules.screen import RulesScreen
 
         desk.install_screen(RulesScreen(desk), _SCREEN)
@@ -38,13 +38,13 @@ _LATEST = 20
 
 
 class Generations:
-    """Says that a generation from a prompt is over, whichever process began it, and opens what it made."""
+    """Announces the end of generations, whichever process started them, and opens their datasets."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._live: set[str] = set()
         self._newest: int | None = None
-        """The latest generation of the last look; those before the first look are no news."""
+        """The latest generation seen; those before the first check are not announced."""
 
     def look(self) -> None:
         """Look which generations ended since."""
@@ -62,12 +62,12 @@ class Generations:
 
 
 _NO_DATASET = frozenset(("again", "invert", "until"))
-"""What a request has that makes a part again, which the rules follow, or ends before there is a dataset."""
+"""Keys of requests that regenerate a part, which the rules pane shows, or that stop before the dataset exists."""
 
 
 async def _announce(desk: Desk, row: ActivityRow) -> None:
-    """Say how a generation ended, and open its dataset where none is open and nothing is asked."""
-    # Imported when needed, because that would delay the first frame.
+    """Announce how a generation ended; open its dataset if none is open and no dialog is shown."""
+    # Imported when needed, to keep the start fast.
     from tui_evals.generate.folder import GenerationFolder, UnreadableFile
 
     try:

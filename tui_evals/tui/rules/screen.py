@@ -71,7 +71,7 @@ _CANNOT = (CannotPlan, ConfigurationError, DatasetError, UnreadableFile, CannotS
 
 @dataclass(frozen=True, slots=True)
 class Regeneration:
-    """What is made again: the tests of a rule, or the inverse of an output rule."""
+    """The part to regenerate: the tests of a rule, or the inverse of an output rule."""
 
     folder: Path
     what: Literal["rule", "inverse"]
@@ -104,7 +104,7 @@ Price = Callable[[Mapping[str, Any]], Awaitable[str]]
 
 
 class RegenerationForm(Form):
-    """Says what it costs each time a value changes; the answer is the values."""
+    """Shows the cost each time a value changes; returns the values."""
 
     def __init__(self, says: str, settings: Settings, target: str | None, price: Price) -> None:
         known = tuple(dict.fromkeys((*settings.answering, "demo", *([target] if target else []))))
@@ -132,7 +132,7 @@ class RegenerationForm(Form):
         return {"": self._refused} if self._refused else {}
 
     def values_changed(self) -> None:
-        """Work out again what it comes to."""
+        """Estimate the cost again."""
         self._refused = ""
         if self._faults(self.values):
             self.redraw("")
@@ -266,7 +266,7 @@ async def _ask_and_start(
 
 
 def _find(desk: Desk, request: GenerationRequest, typed: str | None) -> tuple[FoundGeneration, list[Permission]]:
-    """The generation, and what it would do that is not agreed to; a target that was typed here is agreed to."""
+    """The generation and its missing permissions; a target typed here needs none."""
     project = desk.workspace.project()
     if typed:
         agree_to_typed([find_typed(typed.strip(), project.settings)], project.environment, project.root)
@@ -344,7 +344,7 @@ def _show_failure(screen: RulesView, why: str) -> None:
 
 
 async def stop(screen: RulesView) -> None:
-    """Let open calls finish; pressed again, end now."""
+    """Stop after open calls; when pressed again, stop at once."""
     making = screen.making
     if making is None:
         return
@@ -395,7 +395,7 @@ _SEEK = 1.0
 
 
 class RulesScreen(RulesView):
-    """What can be done with rules and tests; no key reaches the panes below."""
+    """The screen for editing rules and tests; keys do not reach the panes below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("rules")]
 
@@ -408,7 +408,7 @@ class RulesScreen(RulesView):
             seek(self)
 
     def on_lines_chosen(self, event: Lines.Chosen) -> None:
-        """From a rule to its tests, from a test to its item."""
+        """Go from a rule to its tests, or from a test to its item."""
         event.stop()
         if event.lines is self.tests and isinstance(event.key, int):
             view.open_test(self, event.key)
@@ -442,7 +442,7 @@ class RulesScreen(RulesView):
             self.leave()
 
     def do_messages(self) -> None:
-        """What was said while something was made."""
+        """Show the messages of the generation."""
         show_messages(self)
 
     # -- rules
@@ -469,7 +469,7 @@ class RulesScreen(RulesView):
         await view.after_step(self, self.workspace.step(-1), before, "undone")
 
     async def do_redo(self) -> None:
-        """Do again what was taken back."""
+        """Redo the last undone edit."""
         before = self.book.sheet.texts
         await view.after_step(self, self.workspace.step(1), before, "done again")
 

@@ -54,7 +54,7 @@ NO_TEXTS = RuleTexts()
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """A rule, the positions of its tests in the dataset, and whether the prompt says what it says."""
+    """A rule, the positions of its tests in the dataset, and whether the prompt supports it."""
 
     rule: Rule
     tests: tuple[int, ...] = ()
@@ -63,19 +63,19 @@ class RuleLine:
 
     @property
     def key(self) -> Key:
-        """By what it is known again after an edit."""
+        """Its identity across edits."""
         return self.rule.inverse, self.rule.of
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTest:
-    """One test as the list shows it."""
+    """A test as shown in the list."""
 
     name: str
     question: str
     expected: str
     words: str
-    """What a filter looks through."""
+    """The text that a filter searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def texts_of(data: Mapping[str, Any]) -> RuleTexts:
 
 
 def facts_of(place: object) -> Mapping[str, Any]:
-    """What a generation wrote at the dataset, or at one of its items."""
+    """The facts that a generation stored in the dataset, or in one of its items."""
     extensions = place.get("extensions") if isinstance(place, dict) else None
     facts = extensions.get("promptpex") if isinstance(extensions, dict) else None
     return facts if isinstance(facts, dict) else {}
@@ -176,7 +176,7 @@ def _case(name: str, item: object) -> RuleTest:
 
 
 def _question_of(item: Data) -> str:
-    """What a test puts into the prompt, in a line."""
+    """The input of a test, on one line."""
     if isinstance(item.get("prompt"), str):
         return str(item["prompt"])
     values = {name: _as_text(value) for name, value in _dict(item.get("variables")).items()}
@@ -225,7 +225,7 @@ FILES = ("rules.txt", "inverse_rules.txt")
 
 @dataclass(frozen=True, slots=True)
 class RuleFiles:
-    """Where the rules of a dataset lie as files, and how tests of them are made."""
+    """The files with the rules of a dataset, and the settings for generating their tests."""
 
     folder: Path = field(default_factory=Path)
     most: int | None = None
@@ -340,7 +340,7 @@ def _check_new(texts: RuleTexts, inverse: bool, rule: str) -> None:
 
 
 def rule_changes(before: RuleTexts, after: RuleTexts, most: int | None) -> dict[Key, Rule | None]:
-    """What became of every rule: one whose list is as long as before is in its place, others follow their text."""
+    """The new state of every rule: lists of equal length match by position, others by text."""
     rules = after.rules(most)
     changes: dict[Key, Rule | None] = {}
     for inverse in (False, True):
@@ -364,7 +364,7 @@ def with_rules(data: Data, sheet: RuleSheet, after: RuleTexts) -> Data:
 
 
 def _with_rule(item: Data, rule: Rule | None) -> Data:
-    """A test of a rule, or of none; one that is so already stays the same object."""
+    """A copy of the item as test of a rule, or of none; the item itself if nothing changes."""
     facts, category = facts_of(item), item.get("category")
     before = f"rule-{facts.get('ruleid')}"
     if rule is None:

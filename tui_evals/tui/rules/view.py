@@ -64,7 +64,7 @@ class Making:
 
     @property
     def title(self) -> str:
-        """What is made."""
+        """A title for the generation."""
         title = self.row.request.get("title")
         return title if isinstance(title, str) else "a generation of the command line"
 
@@ -76,7 +76,7 @@ _CHANGES = frozenset(("edit", "new", "remove"))
 
 
 def why_not(screen: RulesView, action: str) -> str | None:
-    """What cannot be done now."""
+    """Why an action is not possible now, or None."""
     if action in _ALWAYS:
         return None
     if action in ("stop", "messages"):
@@ -161,14 +161,14 @@ class RulesView(FeatureScreen):
         self.workspace = desk.workspace
         self.book = Rulebook(self, desk.workspace, desk.watching, self.refresh_all)
         self.making: Making | None = None
-        """What was made last for this project, or is being made."""
+        """The current or latest generation for this project."""
         self.cursor_target: object = None
         """The rule for the cursor, once it exists."""
         self.words = ""
         self.shown: dict[object, tuple[int, ...]] = {}
         self._file: object = None
         self.away = True
-        """One comes from the workbench, or from elsewhere, where anything may have been changed."""
+        """Whether the user was elsewhere, where anything may have changed."""
 
     def compose(self) -> ComposeResult:
         """The head, the rules, the tests of one rule, the messages and the keys."""
@@ -298,7 +298,7 @@ class RulesView(FeatureScreen):
             self.tests.call_after_refresh(self.tests.call_after_refresh, self.tests.scroll_home, animate=False)
 
     def why_not(self, action: str) -> str | None:
-        """What cannot be done now."""
+        """Why an action is not possible now, or None."""
         return why_not(self, action)
 
     # -- messages
@@ -342,7 +342,7 @@ class RulesView(FeatureScreen):
         self.refresh_all()
 
     def tell_everywhere(self, text: str, kind: Severity = "info") -> None:
-        """Say it where one is now."""
+        """Show the message on the active screen."""
         self.tell(text, kind)
         self.desk.tell(text, kind)
 
@@ -507,7 +507,7 @@ def open_test(screen: RulesView, position: int) -> None:
 
 
 def remove_test(screen: RulesView, position: int) -> None:
-    """Delete a test; undo brings it back, so nothing is asked."""
+    """Delete a test without asking, because undo restores it."""
     try:
         message = item_edits.remove(screen.workspace, [position])
     except CannotEdit as problem:
@@ -518,7 +518,7 @@ def remove_test(screen: RulesView, position: int) -> None:
 
 
 async def run_tests(screen: RulesView, positions: tuple[int, ...] | None, says: str) -> None:
-    """Run tests by the form that says what it costs, and watch them."""
+    """Show the form with the cost, run the tests, and watch the run."""
     desk = screen.desk
     if reason := why_no_run(desk):
         screen.tell(reason, "warn")

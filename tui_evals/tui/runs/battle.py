@@ -101,7 +101,7 @@ async def begin(app: Desk, workspace: Workspace, wanted: FightBattle) -> None:
 
 
 async def _start(app: Desk, workspace: Workspace, wanted: FightBattle) -> str:
-    """Start a battle and show it; why not, where a person refuses."""
+    """Start a battle and show it; returns why not if the user refuses."""
     settings = workspace.settings
     begun = {"judge": settings.judge} if settings.judge else {}
     form = Form("battle", fields_of(settings), begun, check=_faults, done="say what it takes", says=wanted.why)
@@ -149,7 +149,7 @@ def _plan(
 async def _priced(
     workspace: Workspace, wanted: FightBattle, values: Mapping[str, Any]
 ) -> tuple[str, tuple[BattleRequest, BattlePlan, Project, str]]:
-    """The question that says what a battle takes; empty where it is being fought, with the key of its process."""
+    """The question with a battle's cost, empty if it is already running; and the key of its process."""
     request, plan, project = await asyncio.to_thread(_plan, workspace, wanted, values)
     running = await asyncio.to_thread(_running, workspace.database, plan.battle.asked)
     return "" if running else "\n".join(plan_lines(plan)), (request, plan, project, running)
@@ -215,7 +215,7 @@ class _Seen:
 
 
 class BattlePage(Reading):
-    """A battle as the store has it; it continues when the page or the workbench is closed."""
+    """A battle as stored; it continues when the page or the workbench is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("x", "stop", "stop", show=False)]
 
@@ -258,7 +258,7 @@ class BattlePage(Reading):
             return _Seen(battle, battle.state(reader), running)
 
     async def action_stop(self) -> None:
-        """Let open calls finish; pressed again, end now."""
+        """Stop after open calls; when pressed again, stop at once."""
         running = self._seen.running if self._seen is not None else None
         if running is None or not running.is_live:
             self.say("nothing is asked here; esc goes back", wrong=True)

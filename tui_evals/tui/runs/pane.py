@@ -134,7 +134,7 @@ def ask_baseline(dataset: str, already: bool, database: Path) -> AskEdit:
 
 
 def _drops_shown(database: Path, run: RunRow) -> str:
-    """What drop the items of a baseline can show."""
+    """The size of the drop that the items of a baseline can detect."""
     # Imported when needed, because comparing would delay the first frame.
     from tui_evals.compare.baseline import baseline_sentences
 
@@ -155,7 +155,7 @@ async def carry_out(app: App[Any], writer: StoreWriter, run: RunRow, asking: Ask
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """The tags a person typed, each once, with or without the sign before them."""
+    """The typed tags without duplicates; a leading sign is optional."""
     words = (word.lstrip("#") for word in re.split(r"[\s,]+", text))
     return tuple(dict.fromkeys(word for word in words if word))
 
@@ -178,7 +178,7 @@ def why_not(
         return why_no_baseline(listed)
     if action not in ("compare", "battle") or chosen() is not None:
         return None
-    # Imported when needed, because that would delay the first frame.
+    # Imported when needed, to keep the start fast.
     from tui_evals.present.comparisons import why_alone
 
     return f"{why_alone(listed.run, runs.others(listed.run.id))}: mark other runs with space"
@@ -201,7 +201,7 @@ Found = tuple[AnswerRow, RunRow]
 
 
 def answers_with(database: Path, text: str) -> list[Found]:
-    """The latest answers of all runs that a filter lets through, each with its run; FilterError, StoreError."""
+    """The latest answers of all runs that match a filter, each with its run; raises FilterError or StoreError."""
     where = parse_filter(text)
     with Reader(database) as reader:
         rows = reader.search(where, _MOST)
@@ -210,7 +210,7 @@ def answers_with(database: Path, text: str) -> list[Found]:
 
 
 async def find_answer(app: App[object], database: Path, before: str) -> tuple[str, tuple[int, int] | None]:
-    """What was searched for, and the run and the answer that were chosen; StoreError if the store cannot be read."""
+    """The filter, and the selected run and answer; raises StoreError if the store cannot be read."""
     hint = "words of an answer or its item, or a filter: status:fail score:<0.5 id:refund"
     text = await app.push_screen_wait(Ask("find answers of all runs", before, hint=hint, check=_problem))
     if text is None or not text.strip():
@@ -271,19 +271,19 @@ class RunListLoader:
             self._widget.run_worker(self._load(), group="runs", name="loading the runs", exit_on_error=False)
 
     def soon(self) -> None:
-        """Load when the last time is long enough ago; nothing is loaded for a hidden widget."""
+        """Load if the last time is long enough ago; a hidden widget loads nothing."""
         self._missed = not self._widget.display
         if self._timer is None and not self._missed:
             wait = max(self._last + _PACE - time.monotonic(), 0.001)
             self._timer = self._widget.set_timer(wait, self._due)
 
     def catch_up(self) -> None:
-        """The widget is in sight again: catch up with what went on."""
+        """Load after the widget becomes visible again."""
         if self._missed:
             self.soon()
 
     def filter(self, text: str) -> None:
-        """Only runs with these words."""
+        """Only show runs with these words."""
         self.text, self._limit = text, PAGE
         self.now()
 
@@ -316,7 +316,7 @@ _TICK = 10.0  # seconds after which ages are old, and a process may have died wi
 
 
 class RunsPane(Pane):
-    """The list of runs; it loads away from the screen, and again at most once in two seconds."""
+    """The list of runs; loads in a thread, at most once in two seconds."""
 
     place: ClassVar[Place] = "runs"
     number: ClassVar[int] = 6
@@ -403,7 +403,7 @@ class RunsPane(Pane):
             self._loader.soon()
 
     def on_show(self, event: events.Show) -> None:
-        """Catch up with what went on while it was hidden."""
+        """Load the changes since the pane was hidden."""
         self._loader.catch_up()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -431,7 +431,7 @@ class RunsPane(Pane):
         return find_listed_run(number, self._runs, self.watching.reader)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
-        """Say what there is to read about the run, and load earlier ones at the end."""
+        """Show hints about the run, and load earlier runs at the end of the list."""
         event.stop()
         if self._runs is None or event.lines is not self.lines:
             return
@@ -515,7 +515,7 @@ class RunsPane(Pane):
 
     async def do_search(self) -> None:
         """Find answers of all runs, and go to the one that is chosen."""
-        # Imported when needed, because that would delay the first frame.
+        # Imported when needed, to keep the start fast.
         try:
             self._searched, chosen = await find_answer(self.app, self.watching.database, self._searched)
         except StoreError as problem:
@@ -525,7 +525,7 @@ class RunsPane(Pane):
             self.post_message(OpenRun(*chosen))
 
     def do_battle(self) -> None:
-        """Let a judge choose between the answers of runs."""
+        """Let a judge compare the answers of several runs."""
         chosen = self.chosen()
         if chosen is not None:
             self.post_message(FightBattle([run.key for run in chosen.runs], chosen.why))

@@ -45,13 +45,13 @@ class ListedRun:
     run: RunRow
     totals: Totals | None
     dataset: str = ""
-    """The name by which its dataset has a baseline."""
+    """The name under which its dataset has a baseline."""
     baseline: bool = False
-    """It is the baseline of its dataset."""
+    """Whether it is the baseline of its dataset."""
     rates: tuple[float, ...] = ()
     """The pass rate of each prompt and target that has one."""
     partial: bool = False
-    """It asked only some items of its dataset."""
+    """Whether it asked only some items of its dataset."""
 
     @property
     def judged(self) -> int:
@@ -70,7 +70,7 @@ class ListedRun:
 
     @property
     def suite(self) -> str:
-        """What it is listed under: its suite, else the name of its file."""
+        """Its group in the list: the suite, otherwise the name of the file."""
         return self.run.suite or self.run.source.replace("\\", "/").rstrip("/").rpartition("/")[2] or "no dataset"
 
 
@@ -84,7 +84,7 @@ class RunList:
     counted: bool = True
     """All totals are known; else load it again, which continues where this ended."""
     baselines: tuple[tuple[str, int], ...] = ()
-    """The run that the others of a dataset are measured against, for those that have one."""
+    """The baselines of datasets, by name."""
 
     def get(self, number: Hashable) -> ListedRun | None:
         """The run with a number, if it is here."""
@@ -120,7 +120,7 @@ class RunHistory:
         self._known: dict[int, _Counted] = {}
 
     def load(self, limit: int = PAGE, text: str = "") -> RunList:
-        """The latest runs with these words, for a thread of its own: one call at a time; StoreError if it cannot."""
+        """The latest runs with these words. For one thread at a time; StoreError if they cannot be read."""
         with Reader(self._database) as reader:
             seq = reader.seq()
             rows = reader.runs(limit + 1, text=text)
@@ -195,7 +195,7 @@ def choose_runs(
     for run in marked:
         if run.id != here.id:
             return ChosenRuns(_in_order((here, run)), f"{here.key} and the marked run, {run.key}")
-    # Imported when needed, because that would delay the first frame.
+    # Imported when needed, to keep the start fast.
     from tui_evals.compare.trend import default_opponent
 
     other = default_opponent(here, baseline, parent, others)
@@ -266,7 +266,7 @@ def suite_line(name: str, runs: Sequence[ListedRun], width: int) -> Row:
 
     A partial run is a hollow point: its rate is of other items.
     """
-    # Imported when needed, because that would delay the first frame.
+    # Imported when needed, to keep the start fast.
     from tui_evals.compare.trend import HOLLOW, draw_bars
 
     finished = [one for one in runs if one.run.status == "finished" and one.rate is not None]
@@ -311,7 +311,7 @@ def run_columns(runs: Sequence[ListedRun], width: int, now: float) -> RunColumns
 
 
 def run_cells(listed: ListedRun, now: float) -> dict[str, Piece]:
-    """What there is to tell of a run, but for its name, by the column it is in."""
+    """The cells of a run except its name, by column."""
     run, totals, look = listed.run, listed.totals, run_look(listed.run)
     return {
         "age": Piece(age(now - run.created), "dim"),
@@ -327,7 +327,7 @@ def run_cells(listed: ListedRun, now: float) -> dict[str, Piece]:
 
 
 def run_line(listed: ListedRun, shape: RunColumns, shown: bool, marked: bool) -> Row:
-    """One run in these columns."""
+    """One run in the given columns."""
     cells = run_cells(listed, shape.now)
     pieces = [Piece("▪" if marked else " ", "mark"), Piece("›" if shown else " ", "accent")]
     for number, column in enumerate(shape.columns):
@@ -404,7 +404,7 @@ def about_lines(listed: ListedRun | None, parent: str, width: int) -> list[Row]:
 
 
 def empty_lines(text: str, width: int, any_open: bool = True) -> list[Row]:
-    """What belongs here, and the key that makes one."""
+    """The placeholder of an empty list, with the key that starts a run."""
     if text.strip():
         none_fits = f"No run has all of these words: {text}"
         return [row((line, "dim")) for line in wrapped(none_fits, width)] + [row(("esc", "key"), " shows all runs")]
@@ -425,10 +425,10 @@ class TrendRun:
     run: RunRow
     rate: Figure | None
     cost: Cost | None
-    """None in the further columns of a run."""
+    """None for the second and later columns of a run."""
     baseline: bool
     column: str = ""
-    """Its name where the runs have several."""
+    """The name of the column if the runs have several."""
     part: AskedItems | None = None
     """How much of the dataset it asked, unless that is all of it."""
 
@@ -442,7 +442,7 @@ class TrendPage:
     """Whether the last run differs from the first, beyond chance."""
 
     def rows(self, width: int) -> list[Row]:
-        """A line for each run, and what the bars are."""
+        """One line per run, and a legend for the bars."""
         if not self.runs:
             return [row((line, "dim")) for line in wrapped("No run of this dataset is finished yet.", width)]
         rows = [row(line) for sentence in self.sentences for line in wrapped(sentence, width)]
@@ -454,7 +454,7 @@ class TrendPage:
 
 
 def trend_line(one: TrendRun, width: int) -> Row:
-    """One run: when, its rate as a bar and a number, and as much of interval, cost and name as there is room for."""
+    """One run: its time, its rate as bar and number, and interval, cost and name if they fit."""
     left = width - _DATE - _RATE
     ends = _ENDS if left >= _BAR + _ENDS else 0
     cost = _COST if left >= _BAR + _ENDS + _COST else 0
@@ -496,7 +496,7 @@ async def show_trend(app: Desk, workspace: Workspace, dataset: str) -> None:
 
 
 def read_trend(database: Path, root: Path, dataset: str) -> TrendPage:
-    """The page of a dataset, for a thread of its own."""
+    """The trend page of a dataset. For one thread at a time."""
     key = cache(lambda source: dataset_key(source, root, root))
     with Reader(database) as reader:
         runs = finished_runs(reader, dataset, key, _MOST_RUNS)
@@ -517,7 +517,7 @@ def read_trend(database: Path, root: Path, dataset: str) -> TrendPage:
 
 
 def _lines_of(reader: Reader, run: RunRow, place: int, trend: Trend, baseline: bool) -> Iterator[TrendRun]:
-    """A line for each column of a run, the first with what the run cost."""
+    """One line per column of a run; the first has the run's cost."""
     cost, several = run_cost(reader.totals(run.id)), len(trend.figures) > 1
     short = dict(zip(trend.figures, told_apart(tuple(trend.figures), _NAME), strict=True))
     rates = [(short[name], own[place]) for name, own in trend.figures.items() if own[place] is not None] or [("", None)]

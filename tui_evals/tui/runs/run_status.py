@@ -53,7 +53,7 @@ def _outcome(totals: Totals, measures: Sequence[str]) -> str:
 
 
 def wrote_tests(run: RunRow) -> str:
-    """What a run was for that wrote tests and asked none of them; empty for any other."""
+    """The purpose of a run that generated tests and asked none of them; empty for others."""
     if GENERATION not in run.config:
         return ""
     return f"{run.key} wrote tests and asked none of them; it is here for what that cost"
@@ -95,7 +95,7 @@ def entitle(app: Desk, text: str) -> None:
 
 
 def why_no_run(app: Desk) -> str | None:
-    """Nothing to run."""
+    """Why there is nothing to run, or None."""
     editing = app.workspace.editing
     if editing is None:
         return "no dataset is open: o opens one, ctrl+n creates one"

@@ -140,7 +140,7 @@ def _split(text: object) -> list[str]:
 
 
 def price_words(estimate: Estimate) -> str:
-    """What a run will take, as a sentence, and what one should know before."""
+    """The cost of a run in words, with its warnings."""
     return ". ".join((estimate_sentence(estimate), *estimate.cautions))
 
 
@@ -154,7 +154,7 @@ _NO_PLAYER = "is played by a model: choose which, or name one for good in the se
 
 
 _UNJUDGED = Field(UNJUDGED, "yes", "Go on though an evaluator lacks here what it needs to judge.", default="no")
-"""A field of its own kind: it is there only where something cannot be judged."""
+"""Its own field, which is shown only if something cannot be judged."""
 
 
 _PROMPTS = "Prompt files next to the dataset. Each is a column for every target."
@@ -188,7 +188,7 @@ def fields_of(settings: Settings, last: Sequence[str] = (), prompts: Sequence[st
 
 
 def faults_of(values: Values) -> Faults:
-    """What is wrong with the values themselves."""
+    """The problems of the values themselves."""
     found: dict[str, str] = {}
     if not values.get("targets") and not values.get("other targets"):
         found["targets"] = _NO_TARGET
@@ -205,7 +205,7 @@ def faults_of(values: Values) -> Faults:
 
 
 class RunForm(Form):
-    """Says what the run costs each time a value changes; the answer is the values, once that is known."""
+    """Shows the cost of the run each time a value changes; returns the values after the cost is known."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class RunForm(Form):
         return faults_of(values) or self._refused
 
     def values_changed(self) -> None:
-        """Work out again what it comes to."""
+        """Estimate the cost again."""
         self._refused, self._priced = {}, False
         if faults_of(self.values):
             self.redraw("")
@@ -276,7 +276,7 @@ class RunForm(Form):
 
 
 def _remarks(prepared: PreparedRun, estimate: Estimate) -> list[str]:
-    """What one should know of who judges, and where questions and keys go."""
+    """Remarks about the judges, and about where prompts and keys are sent."""
     judge, remarks = prepared.plan.judge, []
     if judge is not None and estimate.judge_calls and judge.name in [one.name for one in prepared.plan.targets]:
         remarks.append(f"{judge.name} judges its own answers; judges favor their own")
@@ -425,7 +425,7 @@ def offered_targets(words: Iterable[str], settings: Settings) -> dict[str, Targe
 
 
 async def _start_prepared(app: Desk, prepared: PreparedRun, *, stays: bool = False) -> bool:
-    """Store a run and have a process of its own execute it, once what it would do is agreed to."""
+    """Store a run and start a process for it after its permissions are granted."""
     # The process that executes it continues only where its evaluators are trusted too.
     if not await _approved(app, replace(prepared, allow_unjudged=False)):
         return False
@@ -446,7 +446,7 @@ async def _execute_apart(
     *,
     stays: bool = False,
 ) -> bool:
-    """Have a process of its own work on a stored run, and show it unless another `stays`; whether it has begun."""
+    """Start a process for a stored run, and show the run unless another one `stays`; returns whether it started."""
     database, folder = app.workspace.database, app.workspace.root
     try:
         await asyncio.to_thread(start_detached, database, run.key, [*arguments, "--quiet"], begun, folder=folder)
@@ -466,7 +466,7 @@ async def _execute_apart(
 
 
 async def _approved(app: Desk, work: PreparedRun | Job) -> bool:
-    """Whether the user allows what a run would do."""
+    """Ask for the permissions of a run; returns whether they are granted."""
     missing = await asyncio.to_thread(work.missing_permissions)
     if not await approve(app, missing, work.project.root):
         app.tell(NOT_AGREED, "warn")
@@ -564,7 +564,7 @@ def run_values(run: RunRow) -> dict[str, Any]:
 async def _agreed(
     app: Desk, what: str, prepared: Callable[[], tuple[Work, Estimate, tuple[Obstacle, ...]]]
 ) -> Work | None:
-    """Say what it costs and what of it nothing can judge, and ask; what was prepared, after a yes."""
+    """Ask for confirmation with the cost and what cannot be judged; returns the prepared work if confirmed."""
 
     async def price() -> tuple[str, Work]:
         work, estimate, obstacles = await asyncio.to_thread(prepared)
@@ -581,9 +581,8 @@ async def _agreed(
 
 
 async def rescore(app: Desk) -> None:
-    """Judge the answers again, by the evaluators of the open dataset where it is the one that was asked.
-
-    What is marked or shown is judged again by what judges the run, for the others keep their scores.
+    """Judge the answers again with the evaluators of the open dataset if the run used it. Marked or filtered answers
+    are judged with the run's own evaluators, because the others keep their scores.
     """
     run = app.watching.run
     assert run is not None
@@ -625,7 +624,7 @@ _LONGEST_WORD = 100_000
 
 
 async def _rescore_chosen(app: Desk, run: RunRow, chosen: ChosenAnswers) -> None:
-    """Judge some answers again after saying which, and what it costs."""
+    """Judge some answers again after showing which, and the cost."""
     if not chosen.ids:
         app.tell(f"{chosen.says}: nothing to judge again")
         return
@@ -674,7 +673,7 @@ def _spent(database: Path, run: int) -> float:
 
 
 async def pause(app: Desk) -> None:
-    """Pause, unpause, resume what was interrupted, or ask what ended as an error again."""
+    """Pause or unpause a run, resume an interrupted one, or retry its errors."""
     found = app.pane(app.front).run_row()
     assert found is not None
     if found.status in ("interrupted", "finished") or (found.status == "planned" and found.pid is None):

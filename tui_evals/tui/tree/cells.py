@@ -153,7 +153,7 @@ def with_cells(data: Data, edits: Edits, added: Sequence[Mapping[Column, str]] =
 
 
 def table_text(items: Iterable[object], columns: Sequence[Column]) -> str:
-    """Items as tab-separated values with headings; what a spreadsheet would run as a formula is made harmless."""
+    """Items as tab-separated values with headings; values that a spreadsheet would run as formulas are escaped."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     writer.writerow([escape_formula(column.name) for column in columns])
@@ -191,7 +191,7 @@ def headings_of(rows: Sequence[Sequence[str]]) -> list[Column] | None:
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """What a pasted table comes to: cells of items that are there, and new items."""
+    """The effect of a pasted table: changed cells of existing items, and new items."""
 
     edits: dict[int, dict[Column, str]]
     added: list[dict[Column, str]]

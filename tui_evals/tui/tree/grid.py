@@ -81,7 +81,7 @@ class GridRows(LazyRows):
 
 
 def grid_text(item: object, column: Column, statuses: Mapping[Hashable, AnswerStatus]) -> str:
-    """What a cell shows: a text on one line, or how the item did last."""
+    """The text of a cell: a value on one line, or the latest status of the item."""
     if column == STATUS:
         status = statuses.get(item_key(item))
         return ANSWER_LOOKS[status].text if status is not None else ""

@@ -39,7 +39,7 @@ def categorise(workspace: Workspace, items: Sequence[int], category: str) -> str
 
 
 def common_tags(workspace: Workspace, items: Sequence[int]) -> list[str]:
-    """The tags that all of the items have, in the order of the first; one with a comma cannot be typed in a list."""
+    """The tags shared by all items, in the first item's order; without those with commas, which a list cannot hold."""
     first, *rest = (item_tags(workspace.items[number], number) for number in items)
     return [tag for tag in first if "," not in tag and all(tag in other for other in rest)]
 
@@ -208,7 +208,7 @@ class TreePane(FoldingTree):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("tree")]
 
     def action_act(self, name: str) -> None:
-        """Do an action to what the cursor is on now, though it may just have moved."""
+        """Run an action on the row at the cursor, even if the cursor has just moved."""
         self.sync()
         self._go()
         super().action_act(name)
@@ -257,7 +257,7 @@ class TreePane(FoldingTree):
         return sorted(self.workspace.marks) or self._shape.members(key)
 
     def _edit(self, step: Callable[[], str]) -> bool:
-        """Take a step, show it and say what was done, or say why it cannot be."""
+        """Run an edit, show it, and report its message or its error."""
         try:
             message = step()
         except CannotEdit as problem:
@@ -319,7 +319,7 @@ class TreePane(FoldingTree):
         self._edit(lambda: editing.duplicate(self.workspace, self._several_items()))
 
     def do_remove(self) -> None:
-        """Delete the marked items, a category's, or the current place; undo brings them back, so nothing is asked."""
+        """Delete the marked items, a category's, or the current place; does not ask, because undo restores them."""
         self._edit(lambda: editing.remove(self.workspace, self._several_items()))
 
     def do_down(self) -> None:

@@ -26,7 +26,7 @@ DATASET: Key = ()
 
 
 class RowKeys(LazySequence[Key]):
-    """The keys of the rows from top to bottom, each made when it is asked for: an edit need not make thousands."""
+    """The keys of the rows from top to bottom, made on demand, so that an edit does not make thousands."""
 
     def __init__(self, entries: Sequence[int | str], turns: Sequence[int] | None) -> None:
         self._entries = entries
@@ -125,7 +125,7 @@ def items_by_category(items: Sequence[Any], shown: Iterable[int]) -> dict[str, l
 
 
 def follow_items(numbers: frozenset[int], before: Sequence[Any], after: Sequence[Any]) -> frozenset[int]:
-    """Where items went that are still there; one that was changed stays at its position."""
+    """The new positions of items that still exist; a changed item keeps its position."""
     if not numbers or before is after:
         return numbers
     there = {id(item): number for number, item in enumerate(after)}
@@ -146,7 +146,7 @@ Made = TypeVar("Made")
 
 
 class PerItem(Generic[Made]):
-    """What is worked out of an item once, kept next to the item so that no other can take its identity."""
+    """A cache of a value per item; holding the item keeps another from getting its identity."""
 
     def __init__(self, make: Callable[[object], Made]) -> None:
         self._make = make
@@ -159,7 +159,7 @@ class PerItem(Generic[Made]):
         return [self(item) for item in items]
 
     def __call__(self, item: object) -> Made:
-        """What it is for an item."""
+        """The value for an item."""
         known = self._known.get(id(item))
         if known is None:
             known = self._known[id(item)] = (item, self._make(item))
@@ -185,7 +185,7 @@ def name_of(item: object, number: int) -> str:
 
 @dataclass(slots=True)
 class TreeShape:
-    """What the pane itself knows; `shown`, `groups` and `keys` follow from it when it is laid over the items."""
+    """The pane's own state; `shown`, `groups` and `keys` are derived from it and the items."""
 
     by_category: bool = False
     folded: frozenset[int] = frozenset()
@@ -197,7 +197,7 @@ class TreeShape:
     item_keys: PerItem[Hashable] = field(default_factory=lambda: PerItem(item_key))
     items: Sequence[Any] = ()
     shown: Sequence[int] = ()
-    """The items that the filter lets through."""
+    """The items that match the filter."""
     wanted: ItemFilter = field(default_factory=lambda: ItemFilter(""))
     looked_through: Sequence[Any] | None = None
     """The items that were searched."""
@@ -217,7 +217,7 @@ class TreeShape:
         return bool(self.words.strip())
 
     def mark(self) -> tuple[object, ...]:
-        """What tells one shape from another."""
+        """Differs between different shapes."""
         return (self.by_category, self.folded, self.shut, self.words)
 
     def follow(self, items: Sequence[Any]) -> None:
@@ -240,7 +240,7 @@ class TreeShape:
         self.looked_through = self.items
 
     def hides(self, item: int | None) -> bool:
-        """Whether the filter lets an item not through."""
+        """Whether the filter hides an item."""
         if not self.filtered or item is None:
             return False
         place = bisect_left(self.shown, item)
@@ -328,7 +328,7 @@ def first_page(others: Sequence[OtherDataset], width: int) -> list[Row]:
 
 Counts = Mapping[Key, int]
 _STATUS = 10
-_BEGINNING = 28  # columns enough to tell what an item asks
+_BEGINNING = 28  # minimum width to recognize an item's prompt
 _BESIDE_NAME = 18  # of these, the columns left after a long name
 _PREVIEW = 400
 NO_CATEGORY = "no category"
@@ -345,7 +345,7 @@ class OtherDataset:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What the rows are made from; `marks`, `statuses` and `problems` may change under rows that are shown."""
+    """The inputs of the rows; `marks`, `statuses` and `problems` may change while the rows are shown."""
 
     title: str
     unsaved: bool
@@ -360,7 +360,7 @@ class Tree:
     shut: Collection[str] = frozenset()
     groups: Mapping[str, Sequence[int]] | None = None
     filtered: int | None = None
-    """How many items the filter lets through; None without one."""
+    """The number of items that match the filter; None without one."""
     others: Sequence[OtherDataset] = ()
 
 
@@ -462,7 +462,7 @@ def problem_counts(problems: Iterable[Problem]) -> Counts:
 
 
 def preview(unit: object, whole: bool = True) -> tuple[str, Style]:
-    """The beginning of what an item or turn asks, on one line, and its style; without it where its turns follow."""
+    """The start of an item's or turn's prompt on one line, with its style; omitted if its turns follow."""
     if not isinstance(unit, dict):
         return "no object; fix it in the file", "error"
     if isinstance(turns := unit.get("turns"), list):

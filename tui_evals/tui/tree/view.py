@@ -167,7 +167,7 @@ class TreeView(Pane):
         self._entitle()
 
     def wanted_columns(self) -> int | None:
-        """As many as the names of the items need, next to the beginning of what they ask and how they did."""
+        """The width that the names of the items, the start of their prompts and their statuses need."""
         items = self.workspace.items
         self._shape.measures.follow(items)
         return columns_for(self._shape.names.wanted) if items else None
@@ -178,7 +178,7 @@ class TreeView(Pane):
         self._filter.display = False
 
     def _mark(self) -> tuple[object, ...]:
-        """What the rows are made from; rows made from the same are not made again."""
+        """The inputs of the rows; equal inputs do not make new rows."""
         space = self.workspace
         version = (id(space.editing), space.editing.version, space.editing.document) if space.editing else ()
         kept = space.item if self._shape.hides(space.item) else None
@@ -186,7 +186,7 @@ class TreeView(Pane):
         return (version, problems, self._others(), self._shape.mark(), kept)
 
     def _show(self, went: bool = False) -> None:
-        """Make the rows; the cursor stays where it is, or goes to where one went."""
+        """Make the rows; the cursor keeps its place, or follows it if `went`."""
         space, shape, editing = self.workspace, self._shape, self.workspace.editing
         others = self._others()
         if editing is None:

@@ -1,4 +1,4 @@
-"""The two lines below the panes: what was said last, and the keys of the pane in front."""
+"""The two lines below the panes: the latest message, and the keys of the active pane."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Status(Static):
         self._show(self._said, kind)
 
     def rest(self, text: str) -> None:
-        """What is shown here while nothing is said."""
+        """Set the text shown when there is no message."""
         if text != self._resting:
             self._resting = text
             if self._saying is None:
@@ -62,15 +62,14 @@ class Status(Static):
         self._fit()
 
     def _fit(self) -> None:
-        """Take the lines that what was said needs; its end is often a file or what to do next."""
+        """Use as many lines as the message needs; its end is often a file name or the next step."""
         width = self.size.width or self.app.size.width - 2
         self.styles.height = min(max(len(wrapped(self._said, width)), 1), _MOST_LINES)
 
 
 class Keys(Static):
-    """One line with the keys of the pane that has the focus: as many of those that do something now as fit.
-
-    A click on one of them presses it. A line to type in that has keys of its own says so in `FOOTER`.
+    """One line with the keys of the focused pane: as many possible actions as fit. Clicking a key presses it. Inputs
+    with their own keys define them in `FOOTER`.
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ class Dialog(ModalScreen[Outcome | None]):
         self._help = help
 
     def body(self) -> list[Widget]:
-        """What is in the box."""
+        """The widgets in the box."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
@@ -47,13 +47,13 @@ class Dialog(ModalScreen[Outcome | None]):
         yield box
 
     def say(self, text: str, *, wrong: bool = True) -> None:
-        """Put a sentence into the line of help, for an entry that cannot be taken."""
+        """Show a sentence on the help line, for an entry that cannot be accepted."""
         line = self.query_one(".help", Static)
         line.update(Content(safe(text)))
         line.set_class(wrong, "wrong")
 
     def on_status_message(self, message: StatusMessage) -> None:
-        """Say it here, since the status line of the workbench is not in sight."""
+        """Show the message here, because the dialog hides the workbench's status line."""
         message.stop()
         self.say(message.text, wrong=message.kind != "info")
 
@@ -63,7 +63,7 @@ class Dialog(ModalScreen[Outcome | None]):
 
 
 Check = Callable[[str], str | None]
-"""What is wrong with an entry, as a sentence; None when it can be taken."""
+"""The problem of an entry, as a sentence; None if it is valid."""
 
 
 class Ask(Dialog[str]):
@@ -134,7 +134,7 @@ class Ask(Dialog[str]):
 
 
 def _not_taken(text: str, what: str) -> str:
-    """What is said before a second press of escape drops a text."""
+    """The warning before a second press of escape discards a text."""
     return f"“{safe_line(text, 60)}” is not taken yet. enter takes {what}, esc again leaves."
 
 
@@ -172,7 +172,7 @@ class ConfirmPriced(Confirm):
     def __init__(self, title: str, price: Price, yes: str = "do it") -> None:
         super().__init__(title, _PRICING, yes)
         self.priced: Any = None
-        """What is done after a yes; None until the price is known."""
+        """The priced work to confirm; None until the price is known."""
         self.failure: Exception | None = None
         """Why it cannot be done."""
         self._price = price
@@ -203,14 +203,14 @@ class ConfirmPriced(Confirm):
 
 
 class Asking(Protocol):
-    """What can put a question on the screen."""
+    """An application that can show a dialog."""
 
     async def push_screen_wait(self, screen: Dialog[Any]) -> Any:
         """The answer to a question."""
 
 
 async def ask_priced(app: Asking, title: str, price: Price, yes: str = "do it") -> Any:
-    """What was priced, after a yes; None after a no. Raises what kept it from being priced."""
+    """The priced work if the user confirms, otherwise None. Raises the exception of a failed estimate."""
     dialog = ConfirmPriced(title, price, yes)
     agreed = await app.push_screen_wait(dialog)
     if dialog.failure is not None:
@@ -248,7 +248,7 @@ class Reading(Dialog[None]):
 
 
 class AskLong(Dialog[str]):
-    """A sentence, a text of several lines or JSON; the answer is None when nothing was written, or it was dropped."""
+    """A sentence, a text of several lines, or JSON; returns None if it was cancelled or discarded."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "take", "take", show=False),
@@ -272,7 +272,7 @@ class AskLong(Dialog[str]):
         saving: bool = False,
         complete: Complete | None = None,
     ) -> None:
-        """With `saving` ctrl+s also takes the form that this box was opened from, which reads `saves`."""
+        """With `saving`, ctrl+s also submits the form that opened this box, which reads `saves`."""
         enter = "enter adds a line" if lines else "enter takes it"
         super().__init__(title, f"esc done · {enter}{' · ctrl+s takes the form too' if saving else ''}")
         self.saves = False
@@ -310,7 +310,7 @@ class AskLong(Dialog[str]):
             self._box.add_line()
 
     def action_take(self) -> None:
-        """Take it; what cannot be taken is asked about, so that it is not lost."""
+        """Accept the text; asks about an invalid one, so that it is not lost."""
         text = unspelled(self._box.text)
         if text == self._value:
             self.dismiss(None)
@@ -343,9 +343,9 @@ class Entry:
     name: str
     about: str = ""
     more: str | Callable[[], str] = ""
-    """What there is to read, or what reads it once the cursor is there."""
+    """The details, or a function that reads them when the cursor is on the entry."""
     why_not: str = ""
-    """Why it cannot be chosen now; it is greyed, and says so."""
+    """Why it cannot be chosen now; the entry is dimmed and shows the reason."""
     marked: bool = False
     group: str = ""
     """A heading over it and those that follow with the same."""
@@ -403,7 +403,7 @@ class Menu(Dialog[Any]):
         self._empty = empty
         self._typed = typed
         self._own: Entry | None = None
-        """What was made of the text in the line."""
+        """The entry made from the typed text."""
         self._warned = False
         """Whether it was said that leaving drops it."""
         self._intro = intro
@@ -537,7 +537,7 @@ class Menu(Dialog[Any]):
 
 
 def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
-    """What is to become of a text that cannot be taken: `edit`, `file`, `drop`; None is to continue editing as well."""
+    """Asks what to do with an invalid text: `edit`, `file` or `drop`; None also continues editing."""
     entries = [Entry("edit", "keep editing", "nothing is lost")]
     if file:
         entries.append(Entry("file", "put it into a file", "below .evals/kept; the field stays as it was"))
@@ -546,7 +546,7 @@ def unread_menu(name: str, problem: str, *, file: bool = True) -> Menu:
 
 
 def help_menu(where: Where, why_not: Callable[[Action], str | None], *words: Entry) -> Menu:
-    """What a place is for, its keys, then those that work everywhere, or words that it uses."""
+    """The purpose of a place, its keys, those that work everywhere, and its glossary."""
     entries = []
     for place in (where,) if where in ALONE else (where, "everywhere"):
         for action in actions_at(place):

@@ -19,7 +19,7 @@ from tui_evals.tui.widgets.finding import Complete
 from tui_evals.tui.widgets.inputs import HOLDS_KEYS, EditArea, give_keys
 
 Then = Literal["done", "next", "previous", "save"]
-"""What is wanted after the text was taken: nothing more, the field after or before, the file saved."""
+"""The next step after the text is applied: none, the next or previous field, or saving the file."""
 
 
 class FieldBox(Vertical):
@@ -49,7 +49,7 @@ class FieldBox(Vertical):
         self._hint = Static(classes="hint")
         self._told = ""
         self._problem = ""
-        """What is said of the field besides what completes its text."""
+        """The message about the field, apart from completions."""
 
     def compose(self) -> ComposeResult:
         yield self.area
@@ -110,7 +110,7 @@ class FieldBox(Vertical):
         self._hint.display = bool(hint)
 
     def on_text_area_selection_changed(self, event: TextArea.SelectionChanged) -> None:
-        """Say what completes the text at the cursor."""
+        """Show the completion at the cursor."""
         event.stop()
         self._hint_at_cursor()
 

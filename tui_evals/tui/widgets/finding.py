@@ -12,16 +12,15 @@ from tui_evals.light_records import dataclass
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _ALIKE = 80.0
-"""How alike a name is, of 100, to what was typed with a slip."""
+"""The minimum similarity, out of 100, of a name to a misspelled query."""
 _LEAST_FUZZY = 3
 _NOT = 5
 _MOST_COMPLETED = 5
 
 
 def ranked(typed: str, names: Sequence[str], abouts: Sequence[str], *, roughly: bool = True) -> list[int]:
-    """The numbers of the names that match, best first; equally good ones keep their order.
-
-    Where none does and it may be `roughly`, those that are nearly what was typed.
+    """The numbers of the matching names, best first; ties keep their order. If none match and `roughly` is set, similar
+    names.
     """
     words = typed.casefold().split()
     if not words:
@@ -48,7 +47,7 @@ def _rank(words: Sequence[str], name: str, about: str) -> int:
 
 
 def _nearly(typed: str, names: Sequence[str]) -> list[int]:
-    """The names that are nearly what was typed."""
+    """The names similar to the typed text."""
     if len(typed.strip()) < _LEAST_FUZZY:
         return []
     # Imported when nothing else matches, because most finders never need it.
@@ -61,7 +60,7 @@ def _nearly(typed: str, names: Sequence[str]) -> list[int]:
 
 
 def letters_of(typed: str, name: str) -> list[tuple[int, int]]:
-    """Where the typed words are in a name, to be marked."""
+    """The ranges of a name that match the typed words, for highlighting."""
     low = name.casefold()
     if len(low) != len(name):  # a letter that casefold makes two of
         return []
@@ -77,21 +76,21 @@ def letters_of(typed: str, name: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What may take the place of the text that was typed before the cursor; the first name is the best."""
+    """A replacement for the text typed before the cursor; `names` has the best one first."""
 
     typed: str
     names: Sequence[str]
     closing: str = ""
-    """What follows the name."""
+    """Text that follows the name."""
 
     @property
     def text(self) -> str:
-        """What takes the place of what was typed."""
+        """The replacement for the typed text."""
         return self.names[0] + self.closing
 
     @property
     def rest(self) -> str:
-        """What is still missing, to be shown at the cursor; empty where the name does not begin with what was typed."""
+        """The missing rest, shown at the cursor; empty if the name does not start with the typed text."""
         name = self.names[0]
         return self.text[len(self.typed) :] if name.casefold().startswith(self.typed.casefold()) else ""
 
@@ -103,11 +102,11 @@ class Completion:
 
 
 Complete = Callable[[str, str], Completion | None]
-"""What completes a text, given the text before the cursor and after it."""
+"""Returns the completion of a text, given the text before and after the cursor."""
 
 
 def completion_of(typed: str, names: Sequence[str], closing: str = "") -> Completion | None:
-    """The best names for what was typed; None where none fits or it is complete."""
+    """The best names for the typed text; None if none match or it is complete."""
     found = [names[number] for number in ranked(typed, names, [""] * len(names), roughly=False)[:_MOST_COMPLETED]]
     if not found or (found[0] == typed and not closing):
         return None

@@ -90,16 +90,16 @@ class Form(Dialog[dict[str, Any]]):
         self._given = dict(values)
         self._keeps = keeps
         self._begun = ""
-        """What was in the line at first."""
+        """The initial text of the line."""
         self._check = check
         self._done = done
         self._says = says
         self._leave = leave
-        """What a row says that leaves it, where there is one."""
+        """The label of the row that leaves the form, if there is one."""
         self._note = note
         self._writes = writes
         self._complete = complete
-        """What completes the texts that are typed."""
+        """Completes typed texts."""
         self._editing: Field | None = None
 
     def body(self) -> list[Widget]:
@@ -153,7 +153,7 @@ class Form(Dialog[dict[str, Any]]):
         self.action_edit()
 
     def action_edit(self) -> None:
-        """Edit the field under the cursor in the way of its kind."""
+        """Edit the field at the cursor according to its kind."""
         name = self._lines.key
         if name is DONE:
             self.action_take()
@@ -167,7 +167,7 @@ class Form(Dialog[dict[str, Any]]):
                 self.edit(one, self.values.get(name))
 
     def edit(self, one: Field, value: Any) -> None:
-        """Edit a value in the way of its kind."""
+        """Edit a value according to its kind."""
         if one.kind == "yes":
             self._set(one, {None: True, True: False, False: None}[value])
         elif one.kind in ("choice", "several"):
@@ -355,7 +355,7 @@ class Form(Dialog[dict[str, Any]]):
             self.dismiss(self.values)
 
     def action_leave(self) -> None:
-        """Leave the field being typed, else the form; what cannot be taken is asked about, so that it is not lost."""
+        """Leave the current field, otherwise the form; asks about an invalid text, so that it is not lost."""
         if self._editing is not None:
             _, problem = read_value(self._editing.kind, self._input.value)
             if problem:
@@ -405,7 +405,7 @@ def value_box(one: Field, text: str, *, saving: bool = False, complete: Complete
 
 
 async def ask_value(app: App[Any], one: Field, before: Any, complete: Complete | None = None) -> Any:
-    """A value written in the way of its kind, in a form or a box of its own; None when nothing was written."""
+    """Ask for a value in a form or dialog according to its kind; None if cancelled."""
     if one.kind == "object" and one.shape is not None:
         values = await app.push_screen_wait(object_form(one.name, one.shape, before or {}, complete))
         return None if values is None else one.shape.written(before or {}, values)
@@ -419,7 +419,7 @@ async def ask_value(app: App[Any], one: Field, before: Any, complete: Complete |
 
 
 def start_entries(starts: Iterable[Start]) -> list[Entry]:
-    """What a new value can begin with, to choose one by its number."""
+    """The initial values to choose from, by number."""
     return [Entry(number, one.name, one.about, one.more or one.about) for number, one in enumerate(starts)]
 
 
@@ -448,7 +448,7 @@ class ListForm(Form):
         self._help = f"enter edits · a adds · D deletes · {naming}J K move · v JSON · esc or ctrl+s takes"
         self._shape = rows
         self._new: tuple[int, Field] | None = None
-        """Where an entry goes that is being written for the first time."""
+        """The position of an entry that is being added."""
         self._number(entries.items() if isinstance(entries, Mapping) else [("", one) for one in entries])
         self._given = dict(self.values)
 

@@ -21,53 +21,53 @@ whose entries are edited one by one. JSON is only written with the key for it.
 """
 Values = Mapping[str, Any]
 Faults = Mapping[str, str]
-"""What is wrong, by the name of the field; under the empty name what concerns no single one."""
+"""Problems by field name; those of no single field have an empty name."""
 
 
 class Shape(Protocol):
-    """What an object holds: the fields of its form, and the way from an object of a file to their values and back."""
+    """The fields of an object's form, and the conversion between an object in a file and their values."""
 
     def fields(self, before: Values) -> Sequence[Field]:
         """A field for each member."""
 
     def values(self, before: Values) -> dict[str, Any]:
-        """What is given, by the names of the form."""
+        """The given values, by field name."""
 
     def written(self, before: Values, values: Values) -> dict[str, Any]:
         """The object with the values of a form."""
 
     def faults(self, written: Values) -> Faults:
-        """What is wrong with an object."""
+        """The problems of an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a form; None is its value while it is not given."""
+    """One field of a form; its value is None if it is not given."""
 
     name: str
     kind: Kind = "text"
     about: str = ""
     choices: Sequence[str] | Callable[[Values], Sequence[str]] = field(default_factory=tuple)
     default: str = ""
-    """What holds while it is not given, in words."""
+    """The default value, in words."""
     make: tuple[str, Any] | None = None
     """A value that can be made of existing data, with its name."""
     shape: Shape | None = None
-    """What an object holds."""
+    """The fields of an object."""
     rows: ListShape | None = None
-    """What a list or a mapping holds."""
+    """The entries of a list or mapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a new entry begins with: how that is called, and what it is."""
+    """An initial value for a new entry: its name and description."""
 
     name: str
     value: Any
     about: str = ""
     more: str = ""
     key: str = ""
-    """The name it gets in a mapping; empty where it is asked for."""
+    """Its key in a mapping; empty if the user is asked for it."""
 
 
 def _unchanged(old: str, new: str, value: Any) -> Any:
@@ -76,14 +76,14 @@ def _unchanged(old: str, new: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """What a list holds, or a mapping where it is `named`: how an entry is written, and what a new one begins with."""
+    """The entries of a list, or of a mapping if `named`: how they are edited, and their initial values."""
 
     entry: Callable[[str, Any], Field]
     """The field of an entry, by its name or number and its value."""
     starts: Sequence[Start]
     named: bool = False
     pair: Callable[[str], Any] | None = None
-    """The value that is typed after the name and a colon; None for what cannot be one."""
+    """The value typed after the name and a colon; None if it is invalid."""
     pair_hint: str = "a name"
     renamed: Callable[[str, str, Any], Any] = _unchanged
     """The value of an entry once its name is another one."""
@@ -103,7 +103,7 @@ def free_key(name: str, taken: Container[str]) -> str:
 
 
 def entry_faults(one: Field, value: Any) -> str:
-    """What is wrong with a value and with those in it, in one line."""
+    """The problems of a value and its parts, in one line."""
     if one.kind == "object" and one.shape is not None and isinstance(value, dict):
         return "; ".join(f"{inner}: {said}" if inner else said for inner, said in one.shape.faults(value).items())
     if one.kind == "rows" and one.rows is not None and isinstance(value, (dict, list)):
@@ -133,7 +133,7 @@ DATA_STARTS = (
 
 
 def _pretty(value: Any) -> str:
-    """JSON to read and edit; what must not reach a terminal is spelled."""
+    """JSON for reading and editing, with unsafe characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text if safe(text) == text else json.dumps(value, indent=2)
 
@@ -189,7 +189,7 @@ def line_text(kind: Kind, value: Any) -> str:
 
 
 def fits_line(value: Any) -> bool:
-    """Whether the line of a form shows a text whole; a box spells what the line cannot show."""
+    """Whether a line of the form shows the text completely; a box escapes what the line cannot show."""
     return not isinstance(value, str) or safe_line(value) == value
 
 

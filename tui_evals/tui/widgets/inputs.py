@@ -1,4 +1,4 @@
-"""Where text is typed: focus, pasting, lines, text areas with JSON, and the filter line."""
+"""Text inputs: focus, pasting, lines, text areas with JSON, and the filter line."""
 
 from __future__ import annotations
 
@@ -53,9 +53,8 @@ def return_keys(screen: Screen[object]) -> None:
 
 
 def fit_paste(text: str, *, one_line: bool = False, spells: bool = False) -> tuple[str, str]:
-    """A pasted text without what a terminal would obey, and a sentence about what that changed, if anything.
-
-    With `spells` hidden characters are spelled as `unspelled` reads them back.
+    """The pasted text without control characters, and a sentence about the changes, if any. With `spells`, hidden
+    characters are escaped in the form that `unspelled` reads.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # terminals send the ends of lines as carriage returns
     fit = spelled(without_sequences(text)) if spells else safe(text)
@@ -83,7 +82,7 @@ class LineInput(Input):
     """Whether hidden characters are kept, spelled, and read back by the owner."""
 
     def on_paste(self, event: events.Paste) -> None:
-        """In place of Textual's own, which lets through what a terminal obeys and drops all lines but the first."""
+        """Replaces Textual's handler, which keeps control characters and drops all lines but the first."""
         event.prevent_default()
         event.stop()
         text, says = fit_paste(event.text, one_line=True, spells=self.spells)
@@ -104,14 +103,14 @@ _TEXT = re.compile(rf'{_STRING}(?P<end>"?)')
 
 
 def tokens(line: str) -> Iterator[tuple[int, int, Token]]:
-    """Where the keys, texts, numbers and words of a line begin and end; no text goes over several lines."""
+    """The start and end of each key, text, number and word of a line; texts do not span lines."""
     for match in _TOKEN.finditer(line):
         kind = next(kind for kind in TOKENS if match[kind] is not None)
         yield match.start(), match.end(), kind
 
 
 def new_line(before: str, after: str) -> tuple[str, str]:
-    """What enter puts before and after the cursor: in a text its escape, else a line that is indented as it must be."""
+    """The text that enter inserts before and after the cursor: an escape inside a string, or an indented line."""
     if _in_text(before):
         return r"\n", ""
     line = before.rpartition("\n")[2]
@@ -135,9 +134,9 @@ def _in_text(before: str) -> bool:
 
 
 class EditArea(TextArea):
-    """A text area without what a terminal would obey; with `one_line` it holds one line, whatever is pasted."""
+    """A text area without control characters; with `one_line` it holds one line, whatever is pasted."""
 
-    # In place of Textual's ctrl+z, which suspends here; a terminal sends the same for ctrl+_ and ctrl+/.
+    # Replaces Textual's ctrl+z, which suspends here; terminals send the same code for ctrl+_ and ctrl+/.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+underscore", "undo", "undo", show=False)]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"edit-area--json-{token}" for token in TOKENS}
 
@@ -158,7 +157,7 @@ class EditArea(TextArea):
         self.json = False
         """Whether the text is JSON."""
         self.complete: Complete | None = None
-        """What completes the text at the cursor; the right arrow takes it."""
+        """Completes the text at the cursor; the right arrow accepts it."""
         self.completion: Completion | None = None
 
     def update_suggestion(self) -> None:
@@ -265,11 +264,11 @@ class ValueSuggester(Suggester):
         """The known values by key."""
 
     async def get_suggestion(self, value: str) -> str | None:
-        """What was typed with the rest of its last term."""
+        """The typed text with its last term completed."""
         return self.completed(value)
 
     def completed(self, text: str) -> str | None:
-        """The text with the rest of its last term; None where nothing is known that begins so."""
+        """The text with its last term completed; None if there is no completion."""
         name, begun, quote = _last_term(text)
         known: Sequence[str]
         if begun is None:
@@ -288,7 +287,7 @@ class ValueSuggester(Suggester):
         return None
 
     def is_unfinished(self, text: str) -> bool:
-        """Whether the last term has only the beginning of a value, which would let nothing through."""
+        """Whether the last term is an incomplete value, which would match nothing."""
         name, begun, _ = _last_term(text)
         return bool(begun) and begun not in self.values.get(name, ()) and self.completed(text) is not None
 
@@ -323,7 +322,7 @@ class FilterLine(Vertical):
             self.text = text
 
     class Submitted(Message):
-        """A filter that can be read; an empty one lets everything through."""
+        """A valid filter was submitted; an empty one matches everything."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -339,7 +338,7 @@ class FilterLine(Vertical):
         yield from (self._hint, self._input)
 
     def begin(self, text: str, values: ReadValues | None = None) -> None:
-        """Type, from a filter on that holds already; `values` reads in a thread what the right arrow completes."""
+        """Start typing from the current filter; `values` reads the completions in a thread."""
         if values is not None:
             self.run_worker(self._offer(values), group="values", name="filter values", exit_on_error=False)
         self._input.value = safe_line(text)
@@ -349,7 +348,7 @@ class FilterLine(Vertical):
         give_keys(self._input)
 
     async def _offer(self, values: ReadValues) -> None:
-        with suppress(StoreError):  # without values nothing is completed
+        with suppress(StoreError):  # without the values there are no completions
             self._suggester.values = await asyncio.to_thread(values)
 
     def focus_line(self) -> None:
@@ -365,7 +364,7 @@ class FilterLine(Vertical):
 
     @property
     def readable(self) -> str | None:
-        """What is in the line; None where it cannot be read."""
+        """The text of the line; None if it is invalid."""
         return None if self._problem(self._input.value) else self._input.value.strip()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -74,7 +74,7 @@ class Lines(ScrollView, can_focus=True):
             return self.lines
 
         def can_replace(self, message: Message) -> bool:
-            """Only where the cursor is now matters."""
+            """Only the latest position matters."""
             return isinstance(message, Lines.Moved) and message.lines is self.lines
 
     class Chosen(Message):
@@ -100,9 +100,8 @@ class Lines(ScrollView, can_focus=True):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """With `by_height` the maker looks at the height as well, so that another one needs other rows.
-
-        With `quiet` the cursor shows only while the keys go here.
+        """With `by_height`, rows are remade when the height changes. With `quiet`, the cursor is only shown while
+        focused.
         """
         super().__init__(id=id, classes=classes)
         self.set_reactive(Widget.show_vertical_scrollbar, True)
@@ -111,7 +110,7 @@ class Lines(ScrollView, can_focus=True):
         self._measured_height = 0
         self._quiet = quiet
         self.beyond: Callable[[int], None] | None = None
-        """Who has the keys above the first row (-1) or below the last (1); told at once, before the next key."""
+        """Called when the cursor moves above the first row (-1) or below the last (1), before the next key."""
         self._choosing = choosing
         self._searching = searching
         """Whether / searches the rows; elsewhere it filters them, or is a letter of a dialog."""
@@ -144,7 +143,7 @@ class Lines(ScrollView, can_focus=True):
         if self._text_width:
             self._make()
         else:
-            self._width = 0  # out of sight now: the rows are made when it is seen again, though as wide as before
+            self._width = 0  # hidden now: the rows are made for the same width when it is shown again
 
     @property
     def rows(self) -> Rows:
@@ -162,7 +161,7 @@ class Lines(ScrollView, can_focus=True):
         return self._rows[number]
 
     def refresh_rows(self, numbers: Iterable[int]) -> None:
-        """Draw some rows again, because what the lazy sequence gives for them has changed; those out of view too."""
+        """Redraw rows whose content in the lazy sequence changed, including those out of view."""
         changed = set(numbers)
         if changed:
             self._row.cache_clear()
@@ -171,7 +170,7 @@ class Lines(ScrollView, can_focus=True):
             self.refresh_line(number)
 
     def to_key(self, key: Hashable) -> None:
-        """Put the cursor on the row with a key, if there is one; while out of sight, once the rows are made."""
+        """Move the cursor to the row with a key, if it exists; while hidden, after the rows are made."""
         if not self._width:
             self._target_key = key
             return
@@ -204,12 +203,12 @@ class Lines(ScrollView, can_focus=True):
 
     @property
     def searched_text(self) -> str:
-        """What is searched for here."""
+        """The current search text."""
         return self._search.value if self._search is not None else ""
 
     @property
     def search_keys(self) -> frozenset[str]:
-        """The keys that go from one of what was searched for to the next, while something is."""
+        """The keys for the next and previous match, during a search."""
         return frozenset(("n", "N")) if self.filtered or self.searched_text else frozenset()
 
     @property
@@ -233,7 +232,7 @@ class Lines(ScrollView, can_focus=True):
         above = (one for one in range(number, -1, -1) if self._rows[one].key is not None)
         self.cursor = next(above, self._nearest(number))
         self._into_view(number)
-        # Behind what the place of the list does about its cursor, which may be to show the row from its beginning.
+        # After the list's own cursor handling, which may scroll to the start of the row.
         self.call_after_refresh(self._into_view, number)
 
     def take_keys(self) -> None:
@@ -264,11 +263,11 @@ class Lines(ScrollView, can_focus=True):
             self.step(way)
 
     def action_end_search(self) -> None:
-        """Nothing is searched for any more."""
+        """End the search."""
         self.end_search()
 
     def end_search(self) -> bool:
-        """Forget what was searched for; False when nothing was."""
+        """End the search; False if there was none."""
         return self._search is not None and self._search.end()
 
     # -- drawing
@@ -288,7 +287,7 @@ class Lines(ScrollView, can_focus=True):
         self._fit()
         if self.styles.gutter:
             return super().render_lines(crop)
-        # Without a frame there is nothing to add to the lines, for which Textual looks up forty styles for each.
+        # Without a frame nothing is added to the lines; Textual would look up forty styles for each.
         strips = [self.render_line(y) for y in crop.line_range]
         background = self.background_colors[1]
         for one in self.get_line_filters():
@@ -297,7 +296,7 @@ class Lines(ScrollView, can_focus=True):
         return strips if whole else [strip.crop(*crop.column_span) for strip in strips]
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """Where all rows were in sight they stay so if they can: no scrollbar comes only until they fit again."""
+        """If all rows were visible they stay so if possible: no temporary scrollbar while resizing."""
         if 0 < self._container_size.height == self.virtual_size.height and not self.styles.is_auto_height:
             least = 0 if self._by_height else len(self._rows)
             self.set_reactive(Widget.virtual_size, self.virtual_size.with_height(max(container_size.height, least)))
@@ -317,7 +316,7 @@ class Lines(ScrollView, can_focus=True):
                 self.call_after_refresh(self._into_view, self.cursor)
 
     def _measure(self) -> None:
-        """Say how long this is: never less than the screen shows."""
+        """Set the virtual size, which is at least the visible size."""
         count, self._measured_height = len(self._rows), self.size.height
         size = Size(self._width, max(count, 0 if self.styles.is_auto_height else self.size.height))
         if self.styles.is_auto_height:
@@ -326,7 +325,7 @@ class Lines(ScrollView, can_focus=True):
         else:
             self.set_reactive(Widget.virtual_size, size)
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
-        # Textual looks again only when it finds another size itself: the scrollbar would stay what it was.
+        # Textual only updates this when it detects a change of size itself.
         self.vertical_scrollbar.window_virtual_size = size.height
 
     def _arrange_scrollbars(self, region: Region) -> Iterable[tuple[Widget, Region]]:
@@ -400,7 +399,7 @@ class Lines(ScrollView, can_focus=True):
             base += self._styles_by_name(f"ground-{ground}")
         if lit:
             base += self._styles_by_name(f"cursor{'' if focused else '-blurred'}")
-        # Under the cursor a text has the cursor's color, for its own may be that of the cursor's ground.
+        # At the cursor text takes the cursor's color, because its own may equal the cursor's background.
         over = RichStyle(color=base.color, bgcolor=base.bgcolor, dim=False) if lit else RichStyle.null()
         segments = [
             Segment(safe_line(text), base + self._styles_by_name(style) + over if style else base)
@@ -412,15 +411,14 @@ class Lines(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(room, base).extend_cell_length(width, base)
 
     def _style(self, name: str) -> RichStyle:
-        """A style with its colors as they come out over the background, for a terminal knows no half of one."""
+        """A style with its colors blended over the background, because terminals have no transparency."""
         own = self.get_component_rich_style(f"lines--{name}", partial=True)
         whole = self.get_component_rich_style(f"lines--{name}")
         return own + RichStyle(color=own.color and whole.color, bgcolor=own.bgcolor and whole.bgcolor)
 
     def get_component_styles(self, *names: str) -> RenderStyles:
-        """What the sheet says of a style, looked up when it is drawn first.
-
-        Textual would look up every one for every list, each time the keys go elsewhere; most are never drawn.
+        """The style rules of a component, looked up when first drawn. Textual would look up all of them for every list
+        on each change of focus, although most are never drawn.
         """
         for name in names:
             if name not in self._component_styles:
@@ -490,12 +488,12 @@ class Lines(ScrollView, can_focus=True):
         self.scroll_to_region(Region(0, number, 1, 1), animate=False, force=True, x_axis=False)
 
     def action_step(self, way: int) -> None:
-        """One row down; at the end another widget may take the focus."""
+        """Move one row; at the end another widget may take the focus."""
         if not self.step(way) and self.beyond is not None:
             self.beyond(way)
 
     def step(self, way: int) -> bool:
-        """One row on, if there is one; the first rows without a key come into view above the first one that has one."""
+        """Move one row if possible; leading rows without a key scroll into view above the first row with one."""
         if not self._choosing:
             self.scroll_relative(y=way, animate=False)
             return True
@@ -509,7 +507,7 @@ class Lines(ScrollView, can_focus=True):
         return False
 
     def action_page(self, way: int) -> None:
-        """One screen on."""
+        """Move one screen."""
         height = max(self.size.height - 1, 1)
         if self._choosing:
             self.to_row(self._nearest(self.validate_cursor(self.cursor + way * height)))
@@ -539,7 +537,7 @@ class Lines(ScrollView, can_focus=True):
 
 
 class SearchLine(LineInput):
-    """Searches rows, many of them away from the screen's thread; it is there while you type."""
+    """Searches rows, many of them in a thread; visible while typing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "end_search", "end", show=False)]
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (("enter", "to the list"), ("esc", "no search"))
@@ -557,7 +555,7 @@ class SearchLine(LineInput):
         give_keys(self)
 
     def end(self) -> bool:
-        """Forget what was searched for; False when nothing was."""
+        """End the search; False if there was none."""
         if not (self.display or self.value):
             return False
         self.value, self._matches, self.display = "", [], False
@@ -581,7 +579,7 @@ class SearchLine(LineInput):
         self._look("search", jump=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Back to the rows; what was found stays for n and N."""
+        """Return to the rows; n and N keep jumping between matches."""
         event.stop()
         self.display = False
         self._lines.take_keys()
