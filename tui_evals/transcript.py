@@ -1,11 +1,10 @@
-"""What a system said and did for one answer: messages of typed parts, each with time, tokens and cost where known.
+"""Transcripts: everything a system said and did for one answer, as messages of typed parts with time, tokens and cost.
 
-The answer of a transcript is the text of the last message of the assistant that has any text, without reasoning
-(`answer_text`). A message of which the assistant only spoke counts with the transcript of its audio, and one that only
-refused with its refusal.
+The answer of a transcript is the text of the last assistant message with text, without reasoning (`answer_text`). For a
+message with only audio, its transcript counts, and for a refusal, the refusal's text.
 
-As JSON a transcript is `{"version": 1, "messages": [{"role": ..., "parts": [{"type": ..., ...}]}]}`. What a version
-does not know is kept and written back: parts of other types as `Unknown`, further fields in `more`.
+The JSON form is `{"version": 1, "messages": [{"role": ..., "parts": [{"type": ..., ...}]}]}`. Unknown content is kept
+and written back: parts of other types as `Unknown`, additional fields in `more`.
 """
 
 from __future__ import annotations

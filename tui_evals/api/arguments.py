@@ -56,13 +56,12 @@ _MAX_TOKENS = 4_096
 
 
 def evaluator_of(name: str, given: Callable[..., Any] | object) -> type[Evaluator]:
-    """The evaluator a function is, or an object with a method `eval`, `measure` or `score`.
+    """An evaluator made from a function, or from an object with a method `eval`, `measure` or `score`.
 
-    Its parameters are words of evidence (response or output or answer, expected, prompt, context, variables, …); one
-    that is none keeps its default. `ask` is a way to the judge. True and False are verdicts, a number is a score from 0
-    to 1 that passes from 0.5, either may come with a reason, as (False, "too long"), a Score says all there is to say,
-    and so does what looks like one. A mapping of names to any of these is several scores. What is not async runs in a
-    thread.
+    Its parameters are named after evidence (response or output or answer, expected, prompt, context, variables, …);
+    others keep their defaults. `ask` calls the judge. It returns True or False, or a number from 0 to 1 that passes
+    from 0.5, optionally with a reason, as (False, "too long"); or a Score or similar object; or a mapping of names to
+    any of these for several scores. A function that is not async runs in a thread.
     """
     method = _method_of(given)
     parameters = inspect.signature(getattr(given, method) if method else given).parameters  # type: ignore[arg-type]

@@ -300,7 +300,7 @@ class TestSuite:
     def run(
         self, run_name: str, candidate_data: Any = None, *, batch_size: int = 1, **options: Unpack[RunOptions]
     ) -> TestRun:
-        """Score candidates as a named run; takes what `arun` takes."""
+        """Score candidates as a named run, with the arguments of `arun`."""
         suite_run = self._prepared(run_name, candidate_data, batch_size, options)
         results = None
         if self.scorer is not None:
@@ -313,11 +313,11 @@ class TestSuite:
     ) -> TestRun:
         """Score candidates as a named run.
 
-        The candidates are `candidate_data` (a frame), `candidate_data_path` (a CSV file) or `candidate_output_list`,
-        the first of them that is given, from the column `candidate_column`; contexts are in `context_column` or
-        `context_input_list`. `model_name`, `model_version`, `foundation_model` and `prompt_template` are noted.
-        `judge` is a target or a function that judges, where the suite is scored by a model. With `save=False` the run
-        is in no store until its `save` is called.
+        The candidates are the first given of `candidate_data` (a frame), `candidate_data_path` (a CSV file) and
+        `candidate_output_list`, from the column `candidate_column`; contexts are in `context_column` or
+        `context_input_list`. `model_name`, `model_version`, `foundation_model` and `prompt_template` are stored as
+        notes. `judge` is a target or a function, for suites scored by a model. With `save=False` the run is not stored
+        until its `save` is called.
         """
         suite_run = self._prepared(run_name, candidate_data, batch_size, options)
         results = None

@@ -62,21 +62,21 @@ def evaluate(
     progress: bool | None = None,
     project: str | Path | None = None,
 ) -> Run:
-    """Ask every item of every target, judge the answers, and return the run, which is kept in the store.
+    """Run every item against every target, judge the answers, store the run, and return it.
 
-    `dataset` is a file, a Dataset, a document or a list of items; `target` a name of the configuration, a model, a
+    `dataset` is a file, a Dataset, a document or a list of items; `target` a name from the configuration, a model, a
     function that answers, a Target, or several of them. `evaluators` replace the dataset's defaults: names, a mapping
-    of names to options, classes of evaluators or functions that judge. `judge` is what judges, where a model does, and
-    `without_judges` leaves out the evaluators that need one. `prompts` are prompt files under test, `sweep`
-    the values that parameters of the targets take in turn, as in `{"temperature": [0, 0.7]}`, `repeats` how often each
-    item is asked, `only` the positions of the items that are asked, from 0. `dataset_name` names a dataset made in
-    code: its trend and baseline go by it, and else by its questions. `max_cost` is in US dollars, `trust` lets code of
-    the project run unasked. `allow_unjudged` starts although an evaluator lacks what it needs to judge (a library, code
-    you trust). `on_answer` is called with each answer once it is judged, and `progress` shows a bar on standard error,
-    by default on a terminal. `project` is the folder whose `.evals/` is used.
+    of names to options, evaluator classes or functions that judge. `judge` is the target for evaluators that need a
+    model; `without_judges` omits those evaluators. `prompts` are prompt files under test, `sweep` the values of target
+    parameters to try, as in `{"temperature": [0, 0.7]}`, `repeats` the number of answers per item, `only` the positions
+    of the items to run, from 0. `dataset_name` names a dataset made in code, to identify its trend and baseline;
+    without it they are identified by its prompts. `max_cost` is in US dollars; `trust` lets code of the project run
+    without asking. `allow_unjudged` starts even if an evaluator lacks a requirement (a library, trusted code).
+    `on_answer` is called with each judged answer; `progress` shows a bar on standard error, by default on a terminal.
+    `project` is the folder with `.evals/`.
 
-    DatasetError, ConfigurationError and CannotPlan say what is wrong before anything is asked; RunStopped says why a
-    run ended early, and EveryCallFailed why nothing was answered, where that is one reason for all.
+    Raises DatasetError, ConfigurationError or CannotPlan before anything is sent, RunStopped if the run ended early,
+    and EveryCallFailed if all calls failed for one reason.
     """
     work = aevaluate(
         dataset,
@@ -114,11 +114,11 @@ def resume(
     trust: bool = False,
     project: str | Path | None = None,
 ) -> Run:
-    """Go on with a run where it stopped, and return it; nothing answered is asked again.
+    """Continue an interrupted run and return it; answered items are not sent again.
 
-    With `errors` what ended as an error is asked again in the run, and judged again by evaluators that could not. What
-    it was stays in the record, and its cost in the sum. `run` is a run, its id or its name. A `target`, `evaluators`
-    or a `judge` that are code have to be given again, because a store keeps none; `max_cost` is a new limit.
+    With `errors`, answers that ended as errors are requested again, and judged again if evaluators failed. The earlier
+    attempts and their cost stay in the run. `run` is a run, its id or its name. A `target`, `evaluators` or `judge`
+    made in code must be passed again, because the store cannot keep code; `max_cost` is a new limit.
     """
     work = _resumed(run, target, errors, evaluators, judge, max_cost, trust, project)
     return _with_hint(lambda: wait_for(work))
@@ -265,10 +265,10 @@ def estimate(
     use_cache: bool = True,
     project: str | Path | None = None,
 ) -> Estimate:
-    """What `evaluate` with these arguments will take: its calls, cost and seconds. Nothing is asked or stored.
+    """The calls, cost and seconds that `evaluate` would take with these arguments. Sends and stores nothing.
 
-    Cost and time come from earlier answers and verdicts of the same dataset, target and judge. Without them the cost is
-    estimated from the length of the chats, and `seconds` is None.
+    Cost and time are based on earlier answers and scores of the same dataset, target and judge. Without them the cost
+    is estimated from the length of the chats, and `seconds` is None.
     """
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()))
     prepared = prepared_run(

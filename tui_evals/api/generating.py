@@ -77,15 +77,15 @@ def generate_tests(
     trust: bool = False,
     project: str | Path | None = None,
 ) -> GeneratedTests:
-    """Write rules, tests for each of them and a dataset for a prompt, as `tui-evals generate` does.
+    """Generate rules, tests for each rule, and a dataset for a prompt, like `tui-evals generate`.
 
-    `prompt` is a prompt file, or the folder of an earlier generation, which is continued: a file that is there is kept.
-    `target` writes rules and tests, `baseline` tests without rules, `groundtruth` answers, `judge` reviews and
-    `groundtruth_judge` rates the answers. All are names of the configuration or models. `options` are those
-    of the command with underscores, as in `{"effort": "min", "tests_per_rule": 2}`. `until` is the last step, and
-    `start_from` the step that is taken again with all that follow.
+    `prompt` is a prompt file, or the folder of an earlier generation to continue; existing files are kept. `target`
+    writes the rules and tests, `baseline` tests without rules, `groundtruth` the reference answers; `judge` reviews and
+    `groundtruth_judge` rates the answers. All are names from the configuration or models. `options` are those of the
+    command, with underscores, as in `{"effort": "min", "tests_per_rule": 2}`. `until` is the last step; `start_from` is
+    the first step to repeat, with all later ones.
 
-    CannotPlan, ConfigurationError and DatasetError say what is wrong, GenerationStopped why it ended early.
+    Raises CannotPlan, ConfigurationError, DatasetError, or GenerationStopped if it ended early.
     """
     here = load_project(project_root(Path(project) if project is not None else Path.cwd()), trusting=trust)
     request = GenerationRequest(
@@ -157,13 +157,13 @@ def import_from(
     prompt: str | None = None,
     project: str | Path | None = None,
 ) -> ImportResult:
-    """Import what another tool wrote: its tests as a dataset, its answers and verdicts as a finished run.
+    """Import another tool's file: its tests as a dataset, its answers and scores as a finished run.
 
-    `kind` says what the path holds and is guessed when absent; `into` is the file of the dataset, `out` the folder it
-    is written to, `name` what dataset and run are called, `prompt` which prompt of a file that holds several. `project`
-    is the folder whose `.evals/` is used. The result says what was carried, changed and left out.
+    `kind` is the format, guessed if absent; `into` is the dataset file, `out` its folder, `name` the name of dataset
+    and run, `prompt` the prompt to import from a file with several. `project` is the folder with `.evals/`. The result
+    lists what was imported, changed and omitted.
 
-    ImportFailed says what is wrong; no file is overwritten, and a run that was imported before is not made twice.
+    Raises ImportFailed. Files are never overwritten, and a run that was imported before is not duplicated.
     """
     options = ImportOptions(into=_path(into), out=_path(out), name=name, prompt=prompt)
     here = project_at(project_root(Path(project) if project is not None else Path.cwd()))

@@ -244,11 +244,11 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 def cases(dataset: str | Path, *, marks: Mapping[str, Any] | None = None) -> Callable[[Test], Test]:
-    """Call a test of pytest with each item of a dataset, as its argument `case`.
+    """Parametrize a pytest test with the items of a dataset, passed as its argument `case`.
 
-    The path is relative to the folder of the test, one above it in the project, or the folder pytest starts in.
-    Category and tags of an item are marks of its test. `marks` has further ones by the names of items, one or a list:
-    `{"refund": pytest.mark.xfail}`.
+    The path is relative to the folder of the test, one above it in the project, or the folder in which pytest starts.
+    Category and tags of an item become marks of its test. `marks` adds marks by item name, one or a list: `{"refund":
+    pytest.mark.xfail}`.
     """
     wanted = dict(marks or {})
 

@@ -65,20 +65,19 @@ def gate(
     fail_on_incomplete: int | bool | None = None,
     project: str | Path | None = None,
 ) -> GateResults:
-    """Check a run against gates, which mean what the options of `tui-evals run` with the same names mean.
+    """Check a run against gates, which match the options of `tui-evals run` with the same names.
 
-    `run` is a run that `evaluate` returned, or a key or name in the store. `fail_under` is the lowest pass rate of
-    every column in percent, `fail_under_score` its lowest mean score from 0 to 100; `must_pass` names items that
-    must pass, as in ["MT-1", "tag:critical"]; `fail_on` is the mildest result of
-    an answer that is not accepted. `fail_on_broken` refuses so many items (True is 1) that passed in `baseline` and
-    fail now; `fail_on_regression` refuses a run that is worse than it beyond chance, True at a level of 0.05. Without
-    `baseline` they use the one set for the dataset; `baseline` alone compares and refuses nothing. No gate is met
-    where more than `max_missing` percent (5) of the answers are missing or unjudged, or of what the baseline judged
-    cannot be compared. `project` is the folder whose `.evals/` holds the runs.
+    `run` is a run returned by `evaluate`, or a key or name in the store. `fail_under` is the minimum pass rate of every
+    column in percent, `fail_under_score` its minimum mean score from 0 to 100; `must_pass` names items that must pass,
+    as in ["MT-1", "tag:critical"]; `fail_on` is the mildest result that fails the gate. `fail_on_broken` fails if that
+    many items (True means 1) passed in `baseline` and fail now; `fail_on_regression` fails if the run is significantly
+    worse than it, at a level of 0.05 for True. Both default to the dataset's baseline; `baseline` alone only compares.
+    Every gate fails if more than `max_missing` percent (5) of the answers are missing or unjudged, or of the baseline's
+    judged answers cannot be compared. `project` is the folder with the `.evals/` of the runs.
 
-    The results are true when all gates are met, so `assert gate(run, fail_under=90)` works; `raise_unless_met()`
-    raises GatesNotMet with the reasons. Gates of an unfinished run are not decided unless they are already lost.
-    CannotPlan says that there is no such run, or nothing to measure against.
+    The results are true if all gates are met, so `assert gate(run, fail_under=90)` works; `raise_unless_met()` raises
+    GatesNotMet with the reasons. Gates of an unfinished run are undecided unless they already failed. Raises CannotPlan
+    if the run or the baseline does not exist.
     """
     gates = gates_of(
         {
@@ -185,7 +184,7 @@ class Run:
         return sum(scores) / len(scores) if scores else None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat row for each answer: question, expectation, answer, and the record of each evaluator.
+        """One flat row per answer: prompt, expected text, answer, and the record of each evaluator.
 
         All rows have the same columns.
         """
@@ -213,9 +212,9 @@ class Run:
         trust: bool = False,
         project: str | Path | None = None,
     ) -> Run:
-        """Judge its answers again, by `evaluators` where they are given, and return the run; no target is asked.
+        """Judge the answers again, with `evaluators` if given, and return the run; nothing is sent to targets.
 
-        `rescore` of the library takes more arguments.
+        The function `rescore` takes more arguments.
         """
         given = [evaluators] if callable(evaluators) else evaluators
         return rescore(
@@ -241,9 +240,9 @@ class Run:
         trust: bool = False,
         project: str | Path | None = None,
     ) -> Battle:
-        """Let a judge choose between the answers of this run and up to three others, as `battle` of the library does.
+        """Let a judge compare the answers of this run and up to three others, like the function `battle`.
 
-        This one is A. `columns` names two columns of this run instead of other runs.
+        This run is A. `columns` names two columns of this run instead of other runs.
         """
         return battle(
             self,
@@ -357,9 +356,9 @@ class EveryCallFailed(RunStopped):
 
 
 def list_runs(text: str = "", *, limit: int = 50, project: str | Path | None = None) -> list[Run]:
-    """The runs of the store, the latest first; every word of `text` is in a name, source, tag or note of theirs.
+    """The latest runs of the store; every word of `text` must occur in their name, source, tags or note.
 
-    Their answers are read when you use them.
+    Their answers are read on first use.
     """
     with _reader(project) as reader:
         return [_run_of_row(reader, row) for row in reader.runs(limit, text=text)]
@@ -380,13 +379,13 @@ def rescore(
     allow_unjudged: bool = False,
     project: str | Path | None = None,
 ) -> Run:
-    """Judge the answers of a run again without asking any target, and return the run.
+    """Judge the answers of a run again without sending anything to targets, and return the run.
 
-    A judge is asked only where something changed: an evaluator, its options or rubric, the judge, or what it sees.
-    Other scores are kept, and their `origin` is the judging they come from. `dataset` or `evaluators` say what judges
-    now. `evaluator` names the evaluators that judge, by key or name, and `only` the answers, by a filter; what is named
-    alone is judged again though nothing changed. With `use_cache=False` nothing is kept. A `target` or `judge` that is
-    code has to be given again, because a store keeps none.
+    Judges are only called for changes: of the evaluator, its options or rubric, the judge, or its input. Other scores
+    are kept, with the scoring pass they come from as `origin`. `dataset` or `evaluators` define the new evaluators.
+    `evaluator` selects evaluators by key or name, and `only` answers by a filter; a selection of evaluators or answers
+    is judged again even without changes. With `use_cache=False` no score is kept. A `target` or `judge` made in code
+    must be passed again, because the store cannot keep code.
     """
     here, code = project_of_run(run, target, judge, project, trust=trust)
     with Reader(here.store) as reader:
@@ -415,7 +414,7 @@ def estimate_rescore(
     target: TargetLike | Sequence[TargetLike] | None = None,
     project: str | Path | None = None,
 ) -> Estimate:
-    """What `rescore` with these arguments will take: the remaining calls of judges, their cost and seconds.
+    """The judge calls, cost and seconds that `rescore` would take with these arguments.
 
     `kept` counts the scores that stay valid, `known_verdicts` those whose replies are all cached.
     """
@@ -437,13 +436,13 @@ def battle(
     trust: bool = False,
     project: str | Path | None = None,
 ) -> Battle:
-    """Let a judge choose between the answers of 2 to 4 runs, each pair in both orders, and return the result.
+    """Let a judge compare the answers of 2 to 4 runs, each pair in both orders, and return the result.
 
-    `columns` names two columns of a single run instead, as in `"gpt,claude"`. `judge` is a name of the configuration, a
-    model, a function or a Target, and `criteria` what the better answer is better at. `limit` is the most pairs of two
-    runs, which `seed` draws. Verdicts are kept in the store, so the same battle asks nothing twice.
+    `columns` instead names two columns of a single run, as in `"gpt,claude"`. `judge` is a name from the configuration,
+    a model, a function or a Target, and `criteria` is what makes an answer better. `limit` is the maximum number of
+    pairs per two runs, sampled with `seed`. Verdicts are stored, so repeating a battle makes no calls.
 
-    CannotPlan and ConfigurationError say what is wrong before anything is asked, BattleStopped why it ended early.
+    Raises CannotPlan or ConfigurationError before anything is sent, BattleStopped if it ended early.
     """
     if not runs:
         raise CannotPlan("name the runs of the battle")

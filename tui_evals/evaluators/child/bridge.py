@@ -1,9 +1,9 @@
-"""An answer and its test in two processes, so that the test's verdict is out of the reach of the answer's code.
+"""Runs an answer and its test in two processes, so that the answer's code cannot influence the verdict of the test.
 
-Both sides hold objects of the other as `Remote`: plain data goes by value, everything else is asked over a socket. The
-test may ask anything of the answer's objects. The answer may only use what it was handed: call it, iterate it, read and
-set public attributes of it. And what a test compares, the test's process compares: plain data of the test is never
-shown to the answer's objects in a comparison, so that an object which claims to equal everything equals nothing.
+Each side holds objects of the other as `Remote`: plain data is passed by value, everything else is requested over a
+socket. The test may do anything with objects of the answer. The answer may only call, iterate, and access public
+attributes of the objects it received. Comparisons in a test run in the test's process: plain data of the test is never
+passed to comparison methods of the answer, so that an object that claims to equal everything equals nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A metric of an installed library, loaded once in a process of its own, which measures many answers at once.
+"""Measures answers with a metric of an installed library, in a process that loads it once and measures many at a time.
 
-The process knows no key: its environment is an allow-list and the libraries' telemetry is off. For models it has an
-OpenAI-compatible server in front of the judge. A process that ends or hangs is replaced, and what it was measuring is
-measured again. A process that is no longer needed ends by itself.
+The process has no API keys: its environment is an allow-list, and the libraries' telemetry is off. For models it has an
+OpenAI-compatible server in front of the judge. A process that crashes or hangs is replaced, and its open measurements
+are repeated. A process that is no longer needed ends by itself.
 """
 
 from __future__ import annotations

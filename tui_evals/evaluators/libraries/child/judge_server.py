@@ -1,8 +1,8 @@
-"""A model behind OpenAI's protocol on the loopback, for libraries that know no other: our judge answers.
+"""Serves the judge with OpenAI's protocol on the loopback interface, for libraries that support nothing else.
 
-Chat completions, responses and embeddings become questions to the parent process, which has the judge with its
-budget, cache, retries and record. A request shows a token only we know, and behind it the number of the job
-it is for. Tools are a form of reply here: the judge is asked for JSON that becomes the call.
+Chat completions, responses and embeddings are forwarded to the parent process, which owns the judge with its budget,
+cache, retries and record. A request carries a secret token, followed by the number of its job. Tool calls are emulated:
+the judge is asked for JSON, which becomes the call.
 """
 
 from __future__ import annotations
