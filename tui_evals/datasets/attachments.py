@@ -1,7 +1,7 @@
-"""Files sent with a question: pictures, sounds, PDFs and texts next to the dataset, checked and pinned by hash.
+"""Files sent with a prompt: pictures, sounds, PDFs and texts next to the dataset, checked and pinned by hash.
 
-A dataset names them by their paths. What a run keeps names each with its type, size and hash, so that a file which is
-edited later is noticed instead of being sent as if it were the one that was asked with.
+A dataset refers to them by path. A run stores the type, size and hash of each, so that a file that is edited later is
+reported instead of being sent as if it were the original.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from tui_evals.text.safe import csv_line, escape_formula
 
 
 def items_of_table(table: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The items of rows whose values have types already, as in Parquet; other columns become variables.
+    """The items of rows with typed values, as in Parquet; other columns become variables.
 
-    `columns` names the column of a field where it is called otherwise. LineError where no row has such a column.
+    `columns` maps fields to columns with other names. Raises LineError if no row has such a column.
     """
     # Imported when needed, because a dataset is shown before its types are needed.
     from tui_evals.datasets.model import Item

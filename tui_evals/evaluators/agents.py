@@ -107,8 +107,8 @@ class TrajectoryMatch(RatedEvaluator):
 class PlanKept(RatedEvaluator):
     """Passes when an agent kept to its plan.
 
-    A judge rates from 1 (not kept) over 3 (partly) to 5 (kept). The plan is that of the options, else what the agent
-    itself or its instructions stated before it acted.
+    A judge rates from 1 (not kept) over 3 (partly) to 5 (kept). The plan is taken from the options, otherwise from what
+    the agent or its instructions stated before it acted.
     """
 
     name = "PlanKept"
@@ -292,10 +292,10 @@ class RoleAdherence(Evaluator):
 
 
 class KnowledgeRetention(ChecklistEvaluator):
-    """Passes when the assistant kept in mind what its user told it; the score is the share of such facts it kept.
+    """Passes when the assistant remembered what its user told it; the score is the share of remembered facts.
 
-    Skipped where no later message had to do with anything the user told. It judges the whole conversation once, at its
-    last turn.
+    Skipped if no later message depends on anything the user told. It judges the whole conversation once, at its last
+    turn.
     """
 
     name = "KnowledgeRetention"
@@ -355,7 +355,7 @@ class TaskAdherence(RatedEvaluator):
     """Passes when an agent keeps to its task: its goal, the rules of its instructions and the procedure they set.
 
     A judge rates from 1 (not kept) over 3 (partly) to 5 (kept). It sees the conversation with its system messages, each
-    call with what the tool gave, and the answer.
+    tool call with its result, and the answer.
     """
 
     name = "TaskAdherence"
@@ -379,10 +379,9 @@ class IntentResolution(RatedEvaluator):
 
 
 class ResponseCompleteness(RatedEvaluator):
-    """Passes when the answer leaves out nothing of what the expected response says.
+    """Passes when the answer contains everything that the expected response says.
 
-    A judge rates from 1 (nothing of it) over 3 (half of it) to 5 (all of it). What the answer says besides does not
-    matter.
+    A judge rates from 1 (nothing of it) over 3 (half of it) to 5 (all of it). Additional content does not matter.
     """
 
     name = "ResponseCompleteness"
@@ -452,9 +451,9 @@ class ToolSelection(_CallsJudged):
 
 
 class ToolInputAccuracy(_CallsJudged):
-    """Passes when the arguments of every call are right: grounded in what was known, complete, of the form of the tool.
+    """Passes when the arguments of every call are right: grounded in known facts, complete, and valid for the tool.
 
-    A judge says so of each call; the score is the share of those. Skipped where no tool was called.
+    A judge decides this for each call; the score is the share of right calls. Skipped if no tool was called.
     """
 
     name = "ToolInputAccuracy"

@@ -466,8 +466,8 @@ _SAID, _RIGHT = Checklist("reference", "claim", "said"), Checklist("answer", "cl
 class AnswerCorrectness(Evaluator):
     """Passes when the answer says what the expected response says, and nothing against it.
 
-    A judge splits both into claims. The score is the mean of how much of the answer is right and how much of the
-    reference it says (their F1); the details show each claim.
+    A judge splits both into claims. The score is the F1 of how much of the answer is right and how much of the
+    reference it covers; the details show each claim.
     """
 
     name = "AnswerCorrectness"

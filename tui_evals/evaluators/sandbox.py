@@ -1,9 +1,9 @@
-"""Run other people's code in a process of its own.
+"""Runs untrusted code in a separate process.
 
-A loop, a crash, a flood of output or a memory hog ends its own process and becomes a record. The process sees no
-environment but an allow-list (so no key), no terminal and an empty folder. Code of models is isolated from files,
-network and processes by what this machine has: bubblewrap, Landlock or nothing. Code that the user approved has the
-user's files and network, but no view of other processes, whose environments hold keys.
+Infinite loops, crashes, excessive output and memory use only end that process and become a record. The process has an
+allow-listed environment (so no key), no terminal and an empty folder. Code of models is isolated from files, network
+and processes as far as this machine supports it: with bubblewrap, Landlock or not at all. Code that the user approved
+has the user's files and network, but cannot see other processes, whose environments contain keys.
 """
 
 from __future__ import annotations

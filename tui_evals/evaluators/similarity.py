@@ -334,11 +334,10 @@ class HedgingLanguageOptions(ModelOptions):
 class HedgingLanguage(Evaluator):
     """Passes when the answer does not hide behind being a machine, as in "As an AI, I cannot have opinions".
 
-    The score says how much hedging there is, so here less is better: with the method bertscore it is the likeness
-    (F1) to a disclaimer sentence, with the lexical one 1 where a phrase of disclaiming was found and 0 where none
-    was: speaking as a machine, denying opinions or feelings, naming the end of its training, not being able to look
-    things up, not being a doctor or lawyer. Quoted disclaimers of others do not count. The details say which
-    method ran.
+    The score measures hedging, so less is better: with the method bertscore it is the similarity (F1) to a disclaimer
+    sentence, with the lexical one 1 if a disclaimer was found and otherwise 0: speaking as a machine, denying opinions
+    or feelings, naming the end of its training, not being able to look things up, not being a doctor or lawyer. Quoted
+    disclaimers of others do not count. The details name the method that was used.
     """
 
     name = "HedgingLanguage"

@@ -82,9 +82,9 @@ def fingerprint(public: str) -> str:
 
 
 def own_key(*, make: bool = True) -> SigningKey:
-    """The user's key: from the variable, else from the state folder, where it is made the first time.
+    """The user's key: from the variable, otherwise from the state folder, where it is created on first use.
 
-    KeyProblem where there is none, and without `make` where none was made yet.
+    Raises KeyProblem if there is none; with `make=False` also if none was created yet.
     """
     given = os.environ.get(SIGNING_KEY, "").strip()
     if given.lower() == _OFF:

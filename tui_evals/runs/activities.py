@@ -48,9 +48,9 @@ class Asking(Protocol):
 
 
 class Storing:
-    """Watches whether the store of a run takes its rows, while the run executes.
+    """Watches whether the store accepts the rows of a run, while the run executes.
 
-    Rows that a battle cannot store are kept in the name of a run, whose lock the battle does not hold.
+    Rows that a battle cannot store are saved under the name of a run whose lock the battle does not hold.
     """
 
     def __init__(self, writer: Writer, path: Path, run: RunRow, lock: RunLock | None, longest: float) -> None:

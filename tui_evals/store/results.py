@@ -235,7 +235,7 @@ def replied(
 
 
 def fought(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[None]:
-    """Store bouts of battles whose answers still exist; a row holds the columns in order.
+    """Store bouts of battles whose answers still exist; a row has the columns in order.
 
     A stored bout with both verdicts is kept; one without them is replaced.
     """

@@ -1,9 +1,9 @@
-"""Unsaved edits are kept in the store, those of each session apart; the next start offers those whose session died.
+"""Keeps unsaved edits in the store, by session; the next start offers those of crashed sessions.
 
-What was saved is in the history of the file, which can be browsed, and undone in one edit, after a restart too.
+Saved edits are in the history of the file, which can be browsed, and undone in one step, even after a restart.
 
-A session is one workbench. It holds a lock file for as long as it lives, so the edits of a living one are never taken
-for those of a crash, and several workbenches can edit one file.
+A session is one workbench. It holds a lock file while it runs, so the edits of a running one are never taken for those
+of a crashed one, and several workbenches can edit one file.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def packages_command(as_json_before: bool, python: str | None, as_json: bool) ->
 def new_command(name: str) -> None:
     """Write custom-evaluators/NAME/NAME.py, a function that judges, and a test of it.
 
-    The function is given what it asks for by name (`tui-evals help evaluators` says what there is) and returns True or
-    False, a number, or either with a reason.
+    The function gets the arguments that it names (`tui-evals help evaluators` lists them) and returns True or False, a
+    number, or either with a reason.
     """
     from .evaluators import begin_evaluator
 

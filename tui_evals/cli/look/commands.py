@@ -92,7 +92,7 @@ def verify_command(
 ) -> int | None:
     """Check whether a signed RUN was changed, who signed it, and where its answers come from.
 
-    No target or judge is called. It exits with 0 where RUN is unchanged and signed by you or by a key you trust, else
+    No target or judge is called. It exits with 0 if RUN is unchanged and signed by you or by a key you trust, otherwise
     with 1. `tui-evals help provenance` says what a signature proves, and what it does not.
     """
     from tui_evals.cli.look.runs import forget, list_keys, say_own_key, trust, verify_run

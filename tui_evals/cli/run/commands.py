@@ -305,11 +305,10 @@ def rerun_command(run: str, only: str, **options: Any) -> int:
 def rescore_command(run: str, item: str | None, **options: Any) -> int:
     """Judge the answers of RUN again without asking any target; earlier scores are kept.
 
-    A judge is asked only where something changed: the evaluator, its options, its rubric, the judge or what it sees.
-    --plan says how many calls that leaves. What you name with --only, --items or --evaluator is judged again even if
-    nothing changed.
-    With --item only the answers to one item are, by its run's evaluators or by --dataset as it is now; the run says
-    how many of its answers are judged by an edited dataset.
+    A judge is only asked if something changed: the evaluator, its options, its rubric, the judge or its input. --plan
+    shows how many calls that needs. What you select with --only, --items or --evaluator is judged again even if nothing
+    changed. With --item only the answers to one item are judged, by its run's evaluators or by the current ones of
+    --dataset; the run then shows how many of its answers are judged by an edited dataset.
     """
     if item is not None:
         from tui_evals.cli.run.start import rescore_item

@@ -450,10 +450,10 @@ def import_command(
 @click.argument("words", nargs=-1, metavar="[FILTER]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def registry_command(path: str, words: tuple[str, ...], as_json: bool) -> None:
-    """List what a registry of OpenAI Evals holds: the evals that run here, why the others do not, and the sets.
+    """List the evals of a registry of OpenAI Evals: those that run here, why the others do not, and the sets.
 
-    PATH is the folder that holds evals/, modelgraded/, eval_sets/ and data/, or its parent. FILTER words must all be
-    in the name, class or description; !WORD must not.
+    PATH is the folder with evals/, modelgraded/, eval_sets/ and data/, or its parent. FILTER words must all be in the
+    name, class or description; !WORD must not.
     """
     from tui_evals.cli.run.registry import list_registry
 

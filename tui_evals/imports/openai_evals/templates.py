@@ -148,10 +148,10 @@ def _fetched(
     hardened: tuple[str, Mapping[str, Any]] | None = None,
     ignored: tuple[str, ...] = (),
 ) -> Maker:
-    """A class that fetches its questions, whose samples have columns of their own; only such as are in a file here.
+    """A maker for a class that fetches its data and has its own columns; supports only data in local files.
 
-    `said` names the texts of the entry that `make` takes first. `hardened` is the evaluator of a run that is not
-    faithful, where it is another one.
+    `said` names the texts of the entry that are the first arguments of `make`. `hardened` is the evaluator of a run
+    that is not faithful, if it differs.
     """
 
     def plan(entry: RegistryEntry, _: Entries, faithful: bool) -> Plan:

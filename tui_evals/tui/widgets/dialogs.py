@@ -356,13 +356,12 @@ _MOST = 300
 
 
 class Menu(Dialog[Any]):
-    """A list; the answer is the key of an entry, or a tuple of keys with `several`, or None.
+    """A list; returns the key of an entry, or a tuple of keys with `several`, or None.
 
-    With `several` and nothing marked the entry under the cursor is taken; with `optional` as well, none is.
-    What `typed` makes of the text in the line is listed below the names that match it, and escape does not drop it
-    unsaid. What `does` says enter does; `intro` is read above
-    the entries until something is typed. With `whole` all that is said about an entry is read in the list, and
-    `intro` below the first group.
+    With `several` and no marks, the entry at the cursor is chosen; with `optional` as well, none is. The entry that
+    `typed` makes from the typed text is listed below the matching names, and escape asks before discarding it. `does`
+    describes enter; `intro` is shown above the entries until something is typed. With `whole` the full descriptions are
+    in the list, and `intro` is below the first group.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
