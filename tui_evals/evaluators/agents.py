@@ -61,11 +61,11 @@ def _listed(steps: str | list[str] | None) -> str:
 
 
 class TaskCompletion(RatedEvaluator):
-    """Passes when the task that the request sets is done in the end.
+    """Passes when the requested task is completed.
 
-    A judge rates from 1 (not done) over 3 (half done) to 5 (done). It sees the conversation, each call with what the
-    tool gave, the answer and, as the end that is wanted, the expected response where there is one. A success that is
-    only claimed does not count.
+    A judge rates from 1 (not done) over 3 (half done) to 5 (done). It sees the conversation, each tool call with its
+    result, the answer and, as the wanted outcome, the expected response if there is one. A success that is only claimed
+    does not count.
     """
 
     name = "TaskCompletion"
@@ -76,10 +76,10 @@ class TaskCompletion(RatedEvaluator):
 
 
 class TrajectoryMatch(RatedEvaluator):
-    """Passes when an agent went the way of a reference, in substance.
+    """Passes when an agent took essentially the same steps as a reference.
 
-    A judge rates from 1 (another way) over 3 (partly) to 5 (the same). ToolTrajectory compares call by call, without a
-    judge and to the letter.
+    A judge rates from 1 (another way) over 3 (partly) to 5 (the same). ToolTrajectory compares the calls exactly,
+    without a judge.
     """
 
     name = "TrajectoryMatch"
@@ -239,7 +239,7 @@ class GoalOptions(JudgedOptions):
 
 
 class ConversationCompleteness(ChecklistEvaluator):
-    """Passes when a conversation gave its user what the user wanted; the score is the share of requests that were met.
+    """Passes when a conversation met its user's requests; the score is the share that were met.
 
     It judges the whole conversation once, at its last turn.
     """
@@ -259,10 +259,10 @@ class ConversationCompleteness(ChecklistEvaluator):
 
 
 class RoleAdherence(Evaluator):
-    """Passes when the assistant kept to its role in its messages; the score is the share in which it did.
+    """Passes when the assistant keeps to its role; the score is the share of its messages that do.
 
-    The role is that of the options, else what the system messages say. It judges the whole conversation once, at its
-    last turn.
+    The role is taken from the options, otherwise from the system messages. It judges the whole conversation once, at
+    its last turn.
     """
 
     name = "RoleAdherence"
@@ -313,8 +313,8 @@ class KnowledgeRetention(ChecklistEvaluator):
 class GoalReached(Evaluator):
     """Passes when a conversation reached its goal.
 
-    The goal is that of the options, else the expected response of the last turn, else what the user plainly wanted. It
-    judges the whole conversation once, at its last turn.
+    The goal is taken from the options, otherwise from the expected response of the last turn, otherwise from what the
+    user plainly wanted. It judges the whole conversation once, at its last turn.
     """
 
     name = "GoalReached"

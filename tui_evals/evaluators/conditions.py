@@ -175,11 +175,11 @@ class AtLeastOptions(JudgedOptions):
 
 
 class AtLeast(Evaluator):
-    """Passes when enough of its evaluators pass: by their weights, at least the share that `threshold` says.
+    """Passes when enough of its evaluators pass: a share of at least `threshold`, by their weights.
 
-    The score is that share. Each evaluator is under its name, or under a label with its `type`, and has the options
-    it has elsewhere; those that ask a judge are asked of this one's `judge`, or else of the run's. One that is skipped
-    does not count, and where one cannot judge this cannot either. A threshold of 0 passes whatever they find.
+    The score is that share. Each evaluator is given by its name, or by a label with its `type`, with its usual options;
+    their judge is this one's `judge`, otherwise the run's. Skipped evaluators do not count; if one cannot judge,
+    neither can this one. A threshold of 0 always passes.
     """
 
     name = "AtLeast"

@@ -167,7 +167,7 @@ class PatternOptions(IncludesOptions):
 
 
 class InspectPattern(Evaluator):
-    """Passes when what the pattern's groups extract from the answer is a reference.
+    """Passes when the groups of the pattern extract a reference from the answer.
 
     One group is enough unless match_all; a pattern without groups is compared as a whole.
     """
@@ -396,7 +396,7 @@ class ModelGradedQA(Evaluator):
 
 
 class ModelGradedFact(Evaluator):
-    """Passes when a judge finds what the reference states in the answer: graded as `model_graded_qa` is."""
+    """Passes when a judge finds the facts of the reference in the answer; graded like `model_graded_qa`."""
 
     name = "model_graded_fact"
     family = FAMILY

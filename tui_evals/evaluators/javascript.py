@@ -121,11 +121,11 @@ def _inner(evaluator: Mapping[str, Mapping[str, Any]]) -> tuple[type[Evaluator],
 
 
 class Transformed(Evaluator):
-    """Passes when another evaluator passes what JavaScript makes of the answer, such as `JSON.parse(output).city`.
+    """Passes when another evaluator passes the result of JavaScript on the answer, such as `JSON.parse(output).city`.
 
-    `transform` is written like the code of `JavaScript` and returns a text, or data that is judged as JSON. Several
-    are run one after another. The record is that of the other evaluator; one that asks a judge is asked of this one's
-    `judge`, or else of the run's. Where the code throws an error or returns nothing the answer fails.
+    `transform` is written like the code of `JavaScript` and returns a text, or data that is judged as JSON. Several are
+    run in order. The record is that of the other evaluator, whose judge is this one's `judge`, otherwise the run's. If
+    the code throws an error or returns nothing, the answer fails.
     """
 
     name = "Transformed"

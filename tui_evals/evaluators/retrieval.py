@@ -328,10 +328,10 @@ def average_precision(useful: list[bool]) -> float:
 
 
 class ContextPrecision(Evaluator):
-    """Passes when the chunks that the wanted answer needs come before those it does not.
+    """Passes when the chunks needed for the wanted answer come before the others.
 
-    A judge says of each retrieved chunk whether it is useful for the expected response; the score is the mean of the
-    precision at the rank of each useful one: 1 when all useful chunks come first, 0 when none is useful.
+    A judge decides for each retrieved chunk whether it is useful for the expected response; the score is the mean of
+    the precision at the rank of each useful one: 1 when all useful chunks come first, 0 when none is useful.
     """
 
     name = "ContextPrecision"
@@ -363,7 +363,7 @@ class ContextPrecision(Evaluator):
 
 
 class ContextRelevance(Evaluator):
-    """Passes when enough of what was retrieved bears on the request; the score is the share of chunks that does."""
+    """Passes when enough of the retrieved chunks are relevant to the request; the score is their share."""
 
     name = "ContextRelevance"
     family = "retrieval"
@@ -389,7 +389,7 @@ class ContextRelevance(Evaluator):
 
 
 class ContextRecall(Evaluator):
-    """Passes when what was retrieved holds enough of the wanted answer.
+    """Passes when the retrieved chunks contain enough of the wanted answer.
 
     A judge splits the expected response into claims and looks each of them up in the chunks; the score is the share
     that was found.
@@ -420,11 +420,11 @@ class ContextRecall(Evaluator):
 
 
 class Faithfulness(Evaluator):
-    """Passes when enough of what the answer claims is supported by what it rests on.
+    """Passes when enough claims of the answer are supported by its sources.
 
-    A judge splits the answer into claims and looks each of them up in the item's context, the retrieved chunks and
-    what tools gave; the score is supported claims of all, and the details show each. An answer without claims passes.
-    Hallucination asks the same and fails at the first claim without support.
+    A judge splits the answer into claims and looks each of them up in the item's context, the retrieved chunks and the
+    tool results; the score is the share of supported claims, and the details show each. An answer without claims
+    passes. Hallucination asks the same and fails at the first claim without support.
     """
 
     name = "Faithfulness"

@@ -405,12 +405,12 @@ class PersonalData(Evaluator):
 
 
 class Secrets(Evaluator):
-    """Passes when the answer holds no secret that has a known form: keys, tokens, and passwords in addresses.
+    """Passes when the answer contains no secret of a known format: keys, tokens, and passwords in addresses.
 
-    Looked for are private keys, keys of AWS, Google, Stripe and of providers of models, tokens of GitHub, GitLab and
-    Slack, JSON web tokens, bearer tokens, and passwords in addresses. The record says how many of what there are and
-    where the first is, and does not repeat them. A password in prose has no form and is not found. An answer of
-    more than 5,000,000 characters is an error.
+    It finds private keys, keys of AWS, Google, Stripe and model providers, tokens of GitHub, GitLab and Slack, JSON web
+    tokens, bearer tokens, and passwords in addresses. The record has the number of matches and the position of the
+    first, but not the secrets. A password in prose has no format and is not found. An answer of more than 5,000,000
+    characters is an error.
     """
 
     name = "Secrets"

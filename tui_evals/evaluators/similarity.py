@@ -174,12 +174,12 @@ class EmbeddingOptions(ValueOptions):
 
 
 class EmbeddingSimilarity(Evaluator):
-    """Passes when the answer is near enough in meaning to a reference: the cosine of their embeddings.
+    """Passes when the answer is similar enough in meaning to a reference: the cosine of their embeddings.
 
-    The vectors come from a target with `kind = "embedding"` in .evals/config.toml, which the option `embedder` names or
-    `[judge] embedding = "NAME"`; never from the model that answers. They are kept in the cache, so that a reference is
-    paid for once. The score is from -1 to 1, and what is near depends on the model: look at the numbers of some good
-    and bad answers before you set the threshold. With several references the nearest one counts.
+    The vectors come from a target with `kind = "embedding"` in .evals/config.toml, named by the option `embedder` or by
+    `[judge] embedding = "NAME"`, never from the model that answers. They are cached, so that a reference is paid for
+    once. The score is from -1 to 1, and the right threshold depends on the model: look at the scores of some good and
+    bad answers before you set it. With several references the most similar one counts.
     """
 
     name = "EmbeddingSimilarity"

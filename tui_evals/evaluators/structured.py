@@ -304,11 +304,11 @@ def _scalars_match(left: object, right: object) -> bool:
 
 
 class JsonMatch(Evaluator):
-    """Passes when the answer, read as JSON, equals any reference read as JSON.
+    """Passes when the answer, parsed as JSON, equals any reference parsed as JSON.
 
-    Objects are compared whatever the order of their keys, arrays by position, scalars as OpenAI Evals compares them:
-    1 equals 1.0 and true, 0 equals false, and null equals nothing, not even null. Code fences are not JSON. A reference
-    that is not JSON is an error.
+    Objects are compared regardless of key order, arrays by position, scalars like OpenAI Evals: 1 equals 1.0 and true,
+    0 equals false, and null equals nothing, not even null. Code fences are not JSON. A reference that is not JSON is an
+    error.
     """
 
     name = "JsonMatch"
@@ -444,8 +444,9 @@ class ContainsJsonOptions(Options):
 class ContainsJson(Evaluator):
     """Passes when a JSON object or list is somewhere in the answer, in prose or a code fence.
 
-    With `schema` one of them must conform to it, and the details list what the last one violates. A list such as `[1]`
-    is JSON too: give a schema where the answer may hold such. JSON within a JSON value is not looked at on its own.
+    With `schema` one of them must conform to it, and the details list the violations of the last one. A list such as
+    `[1]` is JSON too: give a schema if the answer may contain such lists. JSON inside a JSON value is not checked
+    separately.
     """
 
     name = "ContainsJson"

@@ -339,8 +339,8 @@ class RougeN(Evaluator):
     """Passes when the answer shares enough words, or runs of `n` words, with a reference (ROUGE-N).
 
     Words are runs of letters, digits and underscores of any script, in lower case and not stemmed; each n-gram counts
-    as often as it is in both. With several references the best one counts. On texts of ASCII letters and digits it
-    is what the library rouge-score gives without its stemmer.
+    as often as both have it. With several references the best one counts. For texts of ASCII letters and digits it
+    equals the library rouge-score without its stemmer.
     """
 
     name = "RougeN"

@@ -345,9 +345,9 @@ def _offered(tool: Mapping[str, Any]) -> tuple[str | None, dict[str, Any] | None
 class ValidToolCalls(Evaluator):
     """Passes when every tool call of the answer names an offered tool and its arguments fit that tool's schema.
 
-    The tools are those that the item offers, or those of the option `tools`. Arguments must be a JSON object; a call
-    without any counts as one with an empty object. An answer that calls fewer tools than `at_least` fails. The details
-    list the first violations of each call.
+    The tools are those of the item, or those of the option `tools`. Arguments must be a JSON object; a call without any
+    counts as one with an empty object. An answer that calls fewer tools than `at_least` fails. The details list the
+    first violations of each call.
     """
 
     name = "ValidToolCalls"

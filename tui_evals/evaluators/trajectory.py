@@ -227,9 +227,9 @@ def _place(
 
 
 class ToolsSucceeded(Evaluator):
-    """Passes when every tool call gave a result and no error; the score is the share of those that did.
+    """Passes when every tool call returned a result without an error; the score is the share of those that did.
 
-    Skipped where nothing was called, or the results of the calls are unknown.
+    Skipped if no tool was called, or if the results of the calls are unknown.
     """
 
     name = "ToolsSucceeded"
@@ -249,7 +249,7 @@ class ToolsSucceeded(Evaluator):
 
 
 class Steps(Evaluator):
-    """Passes when the model was asked as often as is wanted until it answered, with tool calls in between.
+    """Passes when the number of model calls until the answer, with tool calls in between, is within the bounds.
 
     Without bounds the number is shown and nothing passes or fails. An answer without tools took one step.
     """
@@ -331,7 +331,7 @@ class CallCountOptions(Options):
 
 
 class ToolCallCount(Evaluator):
-    """Passes when the answer calls a tool, or tools at all, as often as is wanted.
+    """Passes when the number of calls of a tool, or of all tools, is within the bounds.
 
     Without bounds the number is shown and nothing passes or fails.
     """
@@ -586,7 +586,7 @@ _RETRIEVED = Transcript(
 
 
 class RetrievalPrecision(_Retrieved):
-    """Passes when what was retrieved is relevant; the score is the share of retrieved documents that are.
+    """Passes when the retrieved documents are relevant; the score is the share of them that are.
 
     ContextPrecision asks a judge instead, and needs no list of documents.
     """

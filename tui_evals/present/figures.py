@@ -14,7 +14,7 @@ from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
 from tui_evals.text.measures import counted, money, parse_measure, rough_duration
 
-if TYPE_CHECKING:  # no figure waits for what estimates a run
+if TYPE_CHECKING:  # avoids a slow import
     from tui_evals.runs.estimating import Estimate
 
 

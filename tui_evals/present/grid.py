@@ -21,7 +21,7 @@ from tui_evals.text.names import did_you_mean, numbered
 from tui_evals.text.safe import safe_line
 
 _TROUBLE = ("error", "partial", "running", "pending", "answered")
-"""What shows even where other repeats have a verdict."""
+"""Statuses that are shown even if other repeats have a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class GridColumn:
     latency: float | None
     """The median time to an answer in seconds; None where every one came from the cache, or where there is none."""
     measures: tuple[str, ...] = ()
-    """What there is in the place of a rate where nothing in the run can fail."""
+    """Shown instead of a rate if nothing in the run can fail."""
     parts: tuple[str, ...] = ()
     """The target and the prompt as `short` says them, where the run has several of both."""
     untimed: str = "cached"
@@ -45,7 +45,7 @@ class GridColumn:
 
     @property
     def rate_text(self) -> str:
-        """The share of answers that pass, of those that could be judged; where none can fail what they measure."""
+        """The share of passes among the judged answers; if none can fail, their measures."""
         if self.rate is None:
             return ", ".join(self.measures) or "n/a"
         items = "" if self.rate.items == self.rate.answers else f" to {counted(self.rate.items, 'item')}"
@@ -59,7 +59,7 @@ class GridColumn:
 
     @property
     def spent_text(self) -> str:
-        """What its answers cost and how long one took."""
+        """The cost of the answers and the median time."""
         return f"{self.cost.short} · {self.untimed if self.latency is None else duration(self.latency)}"
 
 
@@ -105,7 +105,7 @@ def named_columns(run: RunRow) -> tuple[GridColumn, ...]:
 
 
 def cell_look(cell: GridCell) -> Look:
-    """What a column made of an item; several repeats as how many of them pass."""
+    """The look of a cell; several repeats as the number that pass."""
     worst = next(status for status in WORST_FIRST if status in cell.statuses)
     if cell.answers == 1 or not cell.passed + cell.failed:
         return ANSWER_LOOKS[worst]

@@ -511,7 +511,7 @@ class BattlePlan:
     due: Sequence[DueBout]
     estimate: Estimate
     destinations: Mapping[str, Mapping[str, str | None]]
-    """Where questions and keys go."""
+    """The destinations of questions and keys."""
     caution: str
     """Why the result may mislead; empty without a reason."""
 
@@ -532,7 +532,7 @@ class BattlePlan:
 
 
 def plan_battle(request: BattleRequest, reader: Reader, project: Project) -> BattlePlan:
-    """Find the pairs and price the judge; CannotPlan where there is nothing to compare. Asks and stores nothing."""
+    """Find the pairs and estimate the judge calls; CannotPlan if nothing can be compared. Sends and stores nothing."""
     if request.seed is not None and request.limit is None:
         raise CannotPlan("--seed belongs to --limit: it says which pairs are drawn")
     judge, criteria = request.judge, (request.criteria or "").strip() or DEFAULT_CRITERIA

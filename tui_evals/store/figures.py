@@ -137,7 +137,7 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
             f" UNION ALL SELECT s.key, min(s.evaluator), 'group', NULL, NULL, {aggregates} FROM group_scores s "
             "WHERE s.run = ?1 AND s.pass = ?2 GROUP BY 1"
         )
-    # Where a key judges both, a caller that keeps one of each name keeps the one that counts.
+    # If a key has both, a caller that keeps one row per name keeps the last, which counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
     names = [field.name for field in fields(EvaluatorMean) if field.name not in ("labels", "rated", "values")]
     rows = ask(query, [run, number])
@@ -163,14 +163,14 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
 
 
 def _with_single_answers(mean: EvaluatorMean) -> EvaluatorMean:
-    """With its samples where every item has one record."""
+    """Add the samples if every item has one record."""
     count, total, squares = mean.scored, mean.scored * (mean.mean or 0.0), mean.scored * (mean.squares or 0.0)
     values = Sample(count, count, total, squares, total, count)
     return replace(mean, rated=single_answers(mean.passed, mean.passed + mean.failed), values=values)
 
 
 def _with_samples(mean: EvaluatorMean, items: Sequence[tuple[int, float, int, int, int]]) -> EvaluatorMean:
-    """With its samples from how often each item was scored and judged, and how it did."""
+    """Add the samples, from the counts, sums and passes of each item."""
     scales = any(item[4] for item in items) or parse_measure(mean.measure).normalised
     return replace(
         mean,

@@ -182,7 +182,7 @@ def ci_init_command(name: str | None, github: bool, **given: Any) -> None:
 def ci_report_command(run: str, baseline: str | None) -> None:
     """Write RUN to the summary of the job, as annotations, and as one comment of the pull request.
 
-    The comment is updated, not added again. Forks have a token that only reads: there the summary alone is written.
+    An existing comment is updated. Forks only get a read-only token: for them only the summary is written.
     """
     from tui_evals.cli.compare.ci import report
 

@@ -65,7 +65,7 @@ def show_command(as_json_before: bool, name: str, prompt: bool, trusting: bool, 
 def packages_command(as_json_before: bool, python: str | None, as_json: bool) -> None:
     """List the metrics of autoevals, deepeval, ragas, azure-ai-evaluation and evaluate that a Python can import.
 
-    Each judges in a dataset as {"type": "LIBRARY:METRIC", "python": PATH}, with what its inputs are called.
+    Each judges in a dataset as {"type": "LIBRARY:METRIC", "python": PATH}; the list shows the names of its inputs.
     """
     from .evaluators import show_packages
 
@@ -102,9 +102,9 @@ _force = click.option("--force", is_flag=True, help="Write a file that is read-o
 @_force
 @as_json
 def set_command(dataset: Path, evaluator: str | None, options: tuple[str, ...], **more: Any) -> None:
-    """Let EVALUATOR judge DATASET, or its items with --item, with these options in addition to those it has there.
+    """Let EVALUATOR judge DATASET, or its items with --item; options are added to those that are already set.
 
-    A value is read as the option's type has it, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
+    A value is parsed by the type of its option, OPTION:=JSON gives JSON. A name of your own with type=NAME is a second
     use of an evaluator. `tui-evals dataset undo` undoes the edit.
     """
     from tui_evals.cli.judge.evaluators import set_evaluator
@@ -151,10 +151,10 @@ def score_command(
 ) -> int:
     """Judge one answer with the evaluator NAME, or rows of answers with --jsonl.
 
-    A row holds "evaluator" and what it needs of "options", "response", "expected", "ideal", "context", "prompt",
-    "tool_calls", "diagnostics", "history", "request", "latency_ms", "cost", "tokens", "variables", "completions",
-    "rules", "groundtruth", "finish_reason"; "judge_reply" replaces the judge. Records are in the order of the rows. A
-    row that cannot be judged gives an error record, and the others are judged.
+    A row has "evaluator" and, as needed, "options", "response", "expected", "ideal", "context", "prompt", "tool_calls",
+    "diagnostics", "history", "request", "latency_ms", "cost", "tokens", "variables", "completions", "rules",
+    "groundtruth", "finish_reason"; "judge_reply" replaces the judge. Records are in the order of the rows. A row that
+    cannot be judged gives an error record, and the others are judged.
     """
     from .evaluators import score_one, score_rows
 

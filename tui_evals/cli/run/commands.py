@@ -354,11 +354,10 @@ def stop_command(run: str) -> None:
 
 @click.group("suite")
 def suite_command() -> None:
-    """Named suites of cases with one way of scoring, and named runs of candidate outputs over them.
+    """Named suites of cases with one scoring method, and named runs of candidate outputs over them.
 
-    A suite is a table of inputs and reference outputs; a run scores answers that you have already, one for each
-    case. Both are kept in the project, and runs are answers like any others: `show`, `compare` and the workbench
-    open them.
+    A suite is a table of inputs and reference outputs; a run scores existing answers, one per case. Both are kept in
+    the project, and the runs can be opened with `show`, `compare` and the workbench like any others.
     """
 
 
@@ -418,7 +417,7 @@ def list_suites_command(as_json: bool) -> None:
 @click.argument("run", required=False)
 @as_json
 def show_suite_command(name: str, run: str | None, as_json: bool) -> None:
-    """Show a suite with its runs, or one run of it: what was noted, and every case, the worst first."""
+    """Show a suite with its runs, or one run of it: its notes and all cases, worst first."""
     from tui_evals.cli.run.suites import show
 
     show(name, run, as_json)

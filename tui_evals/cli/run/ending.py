@@ -118,7 +118,7 @@ _MOST_LINES = 17
 
 def summary_lines(reader: Reader, run: RunRow, dataset: str, room: int | None) -> list[str]:
     """A summary after a run in at most 20 lines: what changed, what fails, and three commands."""
-    # Imported when needed, because a run need not wait for what compares.
+    # Imported when needed, so that a run does not wait for it.
     from tui_evals.compare.failure_map import read_failure_map
     from tui_evals.present.failure_map import map_lines
 
@@ -152,7 +152,7 @@ def _since_lines(reader: Reader, run: RunRow, earlier: RunRow) -> list[str]:
 
 def baseline_lines(reader: Reader, run: RunRow) -> list[str]:
     """The difference of each column to the baseline, and whether it could be chance; empty without a baseline."""
-    # Imported when needed, because a run need not wait for what compares.
+    # Imported when needed, so that a run does not wait for it.
     from tui_evals.compare.baseline import BaselineComparison
     from tui_evals.present.comparisons import baseline_phrases
 

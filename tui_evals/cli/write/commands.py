@@ -42,14 +42,14 @@ _SOURCES = ("http", "openai", "model", "python", "command", "a2a")
 @click.option("--run/--no-run", "runs", default=True, help="Run the questions at the end, or not. Default: run.")
 @result_as_json
 def init_command(what: str | None, template: str, provider: str | None, source: str | None, **given: Any) -> int | None:
-    """Create a project: find out how WHAT is asked, ask it once, write first questions, run them.
+    """Create a project: find out how to call WHAT, call it once, write first questions, run them.
 
     WHAT is a URL, a curl command in quotes, an OpenAPI file, a Python file or a model. Its protocol, headers, answer
-    and session are found by asking it. Options say what is not found. At a terminal you are asked instead, for WHAT
-    too. Run it again to change an answer: what you do not change stays.
+    and session are found by calling it; options give what is not found. At a terminal you are asked instead, also for
+    WHAT. Run it again to change an answer: everything else stays.
 
     Without WHAT, and not at a terminal, a starter dataset is written to ./evals/evals.json, with a configuration to
-    fill in. Nothing that is already there is overwritten by that.
+    fill in. This does not overwrite existing files.
     """
     from tui_evals.cli.write.authoring import initialise, initialise_from
 
@@ -160,7 +160,7 @@ def item_command() -> None:
 @click.argument("words", nargs=-1, metavar="[FILTER]...")
 @as_json
 def list_command(dataset: Path, words: tuple[str, ...], as_json: bool) -> None:
-    """List the items of DATASET, or those that FILTER lets through, as the tree does: `category:x !tag:slow word`."""
+    """List the items of DATASET; FILTER works as in the tree: `category:x !tag:slow word`."""
     from tui_evals.cli.write.items import list_items
 
     list_items(dataset, words, as_json)
@@ -265,7 +265,7 @@ def move_command(dataset: Path, items: str, to: str, turn: int | None, force: bo
 @click.argument("tags", nargs=-1, required=True)
 @_writing
 def tag_command(dataset: Path, items: str, tags: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Give ITEMS tags; one with a minus in front is taken away: `smoke,-old`."""
+    """Add tags to ITEMS; a leading minus removes a tag: `smoke,-old`."""
     from tui_evals.cli.write.items import Where, tag
 
     tag(Where(dataset, force, as_json), items, tags)

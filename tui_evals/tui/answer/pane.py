@@ -229,7 +229,7 @@ class DetailPane(Pane):
         self._reached: tuple[Rows, int, int] | None = None
         """The rows, how far they were scrolled, and the row that a key went to last."""
         self._judged_alike: tuple[AnswerContext, object] | None = None
-        """The answer and the dataset that were compared last for what they expect."""
+        """The answer and the dataset whose expectations were compared last."""
 
     def compose(self) -> ComposeResult:
         yield self._lines
