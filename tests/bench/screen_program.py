@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -140,22 +141,38 @@ def _sent(terminal: Terminal, key: str) -> float:
 
 
 def live(rows: int, rate: float, seconds: float, tries: int) -> None:
-    """Results arrive while one rests on an answer, moves about, and follows the latest."""
+    """Results arrive while one rests on an answer, moves and follows the newest, here and in a bare table."""
+    first = rows // 3
     with folder() as made:
-        path, run = store(made, rows, rows // 3, project(made, rows))
+        path, run = store(made, rows, first, project(made, rows))
         for size in (WIDE, NARROW):
             taken: Taken = {}
             for number in range(tries):
-                print(f"try {number + 1} of {tries} at {size[0]}×{size[1]}, {3 * seconds + 12:.0f} s", flush=True)
+                print(f"try {number + 1} of {tries} at {size[0]}×{size[1]}, {6 * seconds + 18:.0f} s", flush=True)
                 with folder() as here:
                     shutil.copytree(made, here, dirs_exist_ok=True)
-                    with (
-                        fed(here / path.relative_to(made), run, rows // 3, rate, 3 * seconds + 60),
-                        program(here, "watch", "last", "--tui", size=size) as terminal,
-                        closing(sqlite3.connect(here / path.relative_to(made))) as database,
-                    ):
-                        _watched(terminal, database, seconds, taken)
+                    database = here / path.relative_to(made)
+                    with fed(database, run, first, rate, 7 * seconds + 90), closing(sqlite3.connect(database)) as read:
+                        with bare_table(here, database, run, first, size) as terminal:
+                            _floor(terminal, seconds, first, taken)
+                        with program(here, "watch", "last", "--tui", size=size) as terminal:
+                            _watched(terminal, read, seconds, taken)
             _tell_live(f"{rate:.0f}/s into {rows:,} at {size[0]}×{size[1]}", taken)
+
+
+def bare_table(here: Path, database: Path, run: int, first: int, size: tuple[int, int]) -> Terminal:
+    """Textual's own table over the same answers."""
+    command = [sys.executable, "-m", "tests.bench.bare_table", str(database), str(run), str(first)]
+    return Terminal(command, here, size=size, PYTHONPATH=str(Path(__file__).parents[2]))
+
+
+def _floor(terminal: Terminal, seconds: float, first: int, taken: Taken) -> None:
+    until(terminal, name_of(first).encode(), 0)
+    _rests(terminal)
+    _put(taken, "bare rest", load(terminal, seconds))
+    taken.setdefault("bare keys", []).extend(_moving(terminal, seconds / 2, first))
+    press(terminal, "f", "q-")
+    _put(taken, "bare follow", load(terminal, seconds))
 
 
 def _settled(terminal: Terminal) -> None:
@@ -187,9 +204,9 @@ def _put(taken: Taken, what: str, found: tuple[float, float]) -> None:
         taken.setdefault(f"{what} {name}", []).append(value)
 
 
-def _moving(terminal: Terminal, seconds: float) -> Iterator[float]:
+def _moving(terminal: Terminal, seconds: float, row: int = 0) -> Iterator[float]:
     """From a key to the row it moves to, which nothing else draws: it was finished long ago."""
-    chance, end, row = random.Random(1), time.monotonic() + seconds, 0
+    chance, end = random.Random(1), time.monotonic() + seconds
     while time.monotonic() < end:
         pause(terminal, chance.uniform(0.02, 0.12))
         row += 1
@@ -232,9 +249,12 @@ def _number(shown: str) -> int:
 def _tell_live(where: str, taken: Taken) -> None:
     for what, words in (("rest", "cursor at rest"), ("follow", "following")):
         figure(f"{where}, {words}", taken[f"{what} CPU"], "% CPU", "goal ≤ 3")
+        figure("  a bare table of Textual", taken[f"bare {what} CPU"], "% CPU")
         figure("  on the wire", taken[f"{what} wire"], "KiB/s", "goal ≤ 10")
         found = taken["keys" if what == "rest" else "away"]
         _tell_keys(found)
+    print("in a bare table of Textual")
+    _tell_keys(taken["bare keys"])
     figure("  from the store to the screen", taken["store"], "ms")
     figure("  the longest", max(taken["store"]), "ms", "goal ≤ 1000")
 

@@ -684,7 +684,7 @@ class Workbench(DeskApp):
     def _look(self) -> None:
         if not self.is_running:  # a last tick while the screen is being left finds no panes
             return
-        if self._rests:  # where answers come all the time, two or three pictures a second show as much as ten
+        if self._rests:  # where answers come all the time, two pictures a second show as much as ten
             self._rests -= 1
             return
         try:
@@ -693,7 +693,7 @@ class Workbench(DeskApp):
             self.tell(str(problem), "error")
             return
         if change:
-            self._rests = 3
+            self._rests = 4
             for pane in self.present_panes():
                 pane.pulse(change)
             self.show_resting_status()
