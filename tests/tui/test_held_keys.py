@@ -25,7 +25,7 @@ async def test_another_key_finds_the_panes_at_the_item_that_a_held_key_led_to(fo
     monkeypatch.setattr(workbench, "_HELD_SECONDS", 3600.0)
     async with at_the_workbench(folder, dataset="data.json", size=(160, 45)) as person:
         await person.pilot.press("1", "j")
-        await person.until(lambda: "q-0" in shown(person))
+        await person.until(lambda: "q-0" in shown(person) and person.app.workspace.report is not None)
         await person.pilot.press("j", "j")
         await person.until(lambda: person.app.workspace.item == 2)
         assert "q-0" in shown(person)
