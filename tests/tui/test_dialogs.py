@@ -88,11 +88,38 @@ async def test_escape_says_that_a_new_name_is_not_taken_before_it_drops_it():
         await pilot.press(*"fig", "escape")
         await pilot.pause()
         said = str(menu.query_one(".help").render())
-        assert not pilot.app.got and "“fig” is not taken yet" in said and "esc again leaves" in said
+        assert not pilot.app.got and "“fig” is not taken yet. enter takes it, esc again discards it." in said
         await pilot.press("s")
         await pilot.pause()
         assert "esc leaves" in str(menu.query_one(".help").render())
         await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert pilot.app.got == [None]
+
+
+async def test_escape_names_what_enter_takes_where_the_cursor_is_not_on_the_new_name():
+    menu = own_menu()
+    async with Bench(menu).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"apr", "escape")
+        await pilot.pause()
+        said = menu.query_one(".help")
+        assert "“apr” is not taken yet. enter takes “apricot”, esc again discards it." in str(said.render())
+        await pilot.press("down")
+        await pilot.pause()
+        assert "esc leaves" in str(said.render())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "“apr” is not taken yet. enter takes it, esc again discards it." in str(said.render())
+
+
+async def test_escape_says_why_a_line_cannot_be_taken_before_it_drops_it():
+    ask = Ask("name", check=lambda text: "there is an apple already" if text == "apple" else None)
+    async with Bench(ask).run_test(size=(80, 24)) as pilot:
+        await pilot.press(*"apple", "escape")
+        await pilot.pause()
+        said = str(ask.query_one(".help").render())
+        assert said == "“apple” cannot be taken: there is an apple already. esc again discards it."
+        await pilot.press("escape")
         await pilot.pause()
         assert pilot.app.got == [None]
 

@@ -217,6 +217,8 @@ async def test_values_are_added_renamed_and_deleted_as_rows(folder):
         await person.press("escape", "a")
         await person.type("city")
         await person.sees("there is a city already")
+        await person.press("escape")
+        await person.sees("“city” cannot be taken: there is a city already. esc again discards it.")
         await person.press("backspace", "backspace", "backspace", "backspace")
         await person.type("days")
         await person.press("enter", "escape", "v")

@@ -122,7 +122,7 @@ class Ask(Dialog[str]):
             self.dismiss(None)
         elif not self._keeps:
             self._warned = True
-            self.say(_not_taken(typed, "it"))
+            self.say(_not_taken(typed, "it", self._problem()))
         elif problem := self._problem():
             self.app.push_screen(unread_menu("the text", problem, file=False), self._decided)
         else:
@@ -133,9 +133,11 @@ class Ask(Dialog[str]):
             self.dismiss(None)
 
 
-def _not_taken(text: str, what: str) -> str:
-    """The warning before a second press of escape discards a text."""
-    return f"“{safe_line(text, 60)}” is not taken yet. enter takes {what}, esc again leaves."
+def _not_taken(text: str, what: str, problem: str | None) -> str:
+    """The warning before a second press of escape discards a text: what enter takes, or why it cannot."""
+    if problem:
+        return f"“{safe_line(text, 60)}” cannot be taken: {problem.rstrip('.')}. esc again discards it."
+    return f"“{safe_line(text, 60)}” is not taken yet. enter takes {what}, esc again discards it."
 
 
 class Confirm(Dialog[bool]):
@@ -430,11 +432,15 @@ class Menu(Dialog[Any]):
         if own is not None:
             named = ranked(event.value, names, [""] * len(names), roughly=False)
             self._shown.insert(len(found) if own.why_not else len(named), own)
+        self._unwarn()
+        self._lines.show(self._rows)
+        self._lines.action_edge(-1)
+
+    def _unwarn(self) -> None:
+        """Say the keys again once the text or the cursor is another one."""
         if self._warned:
             self._warned = False
             self.say(self._help, wrong=False)
-        self._lines.show(self._rows)
-        self._lines.action_edge(-1)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         """Show what there is to read about the entry under the cursor."""
@@ -490,10 +496,12 @@ class Menu(Dialog[Any]):
 
     def action_step(self, way: int) -> None:
         """The keys of the list work while you type."""
+        self._unwarn()
         self._lines.action_step(way)
 
     def action_page(self, way: int) -> None:
         """A screen on."""
+        self._unwarn()
         self._lines.action_page(way)
 
     def action_tab(self) -> None:
@@ -509,11 +517,17 @@ class Menu(Dialog[Any]):
 
     def action_leave(self) -> None:
         """Leave with nothing; a text that could be taken is dropped only by a second press."""
-        if self._own is None or self._warned:
+        own, entry = self._own, self._entry(self._lines.key)
+        if own is None or self._warned:
             self.dismiss(None)
+            return
+        self._warned = True
+        if entry is None or entry is own:
+            self.say(_not_taken(own.name, "it", own.why_not))
+        elif entry.why_not:
+            self.say(_not_taken(own.name, "it once the cursor is on it", own.why_not))
         else:
-            self._warned = True
-            self.say(_not_taken(self._own.name, "the line under the cursor"))
+            self.say(_not_taken(own.name, f"“{safe_line(entry.name, 60)}”", None))
 
     def action_take(self) -> None:
         """Take the entry under the cursor, or those that are marked."""
