@@ -6,6 +6,7 @@ import pytest
 
 from tests.generate.replies import REFUSAL
 from tests.generate.test_pipeline import amounts
+from tests.tui.story import at_the_workbench
 
 LINES = {"intent": "intent.txt", "inputspec": "input_spec.txt", "rules": "rules.txt", "inverse": "inverse_rules.txt"}
 
@@ -152,11 +153,24 @@ def test_calls_that_fail_are_counted_in_a_note_and_tried_again_by_the_same_comma
     options = (*amounts(shop), "--validity", "--groundedness", "--quiet")
     shop.server.behave(step, first=("400",) * 4)
     told = shop.generate(*options).err
-    assert "note: " in told and "The server is unwell" in told
+    name = "review" if step == "validity" else step
+    counted = "0 of 2 rules done, 2 failed." if step == "groundedness" else "0 of 4 tests done, 4 failed."
+    assert f"note: {name}: {counted} Reason: " in told and "The server is unwell" in told
+    assert "The same command tries the failed ones again." in told
     shop.server.manners.clear()
     shop.generate(*options)
     assert shop.server.answered(step) == (2 if step == "groundedness" else 4)
     assert all(item["expected_response"] for item in json.loads(shop.read("shop.json"))["items"])
+
+
+async def test_the_workbench_says_at_the_end_how_many_pieces_were_made_and_how_many_failed_and_why(shop):
+    shop.server.behave("groundtruth", first=("400",) * 4)
+    async with at_the_workbench(shop.root, size=(160, 45)) as person:
+        shop.generating(*amounts(shop))
+        await person.until(lambda: "shop.json is made" in person.said(), 60)
+        assert (
+            "groundtruth: 0 of 4 tests done, 4 failed. Reason: " in person.said() and "8 tries again" in person.said()
+        )
 
 
 def test_a_judge_without_a_number_leaves_the_ground_truth_unscored(shop):
@@ -188,7 +202,10 @@ def test_a_refusal_is_an_answer_like_any_other_to_the_prompt_under_test(shop):
 def test_an_empty_answer_is_no_ground_truth_and_the_options_are_named(shop):
     shop.server.behave("groundtruth", always="empty")
     told = shop.generate(*amounts(shop)).err
-    assert "note: groundtruth: 4 could not be done" in told and "truth answered nothing to the test test-" in told
+    assert (
+        "note: groundtruth: 0 of 4 tests done, 4 failed. First reason: " in told
+        and "truth answered nothing to the test test-" in told
+    )
     assert "--groundtruth-model" in told and "--no-groundtruth" in told
     assert shop.server.asked("groundtruth") == 16 and shop.rows("test_groundtruth.json") == []
     expected = [item["expected_response"] for item in json.loads(shop.read("shop.json"))["items"]]

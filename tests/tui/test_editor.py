@@ -22,7 +22,7 @@ from tui_evals.tui import editing
 from tui_evals.tui.item import rows
 from tui_evals.tui.item.field_edit import part_rows
 from tui_evals.tui.item.pane import EditorPane, neighbour_field
-from tui_evals.tui.item.rows import export_piece, fair_share, headline, page_rows, preview
+from tui_evals.tui.item.rows import fair_share, headline, page_rows, preview
 from tui_evals.tui.widgets.dialogs import Menu
 from tui_evals.tui.workspace import Workspace
 
@@ -85,14 +85,14 @@ def test_the_dataset_shows_its_own_fields_and_where_problems_are(tmp_path):
     )
     assert keys(made)[:2] == ["metadata.name", "description"]
     assert {"metadata.owner", "house", "schemaVersion", ("items", 1), ("items", 2, "turns", 0)} <= set(keys(made))
-    assert "export: not portable to runevals until its problems are fixed" in shown(made)
+    assert "Microsoft's runevals cannot read this file until its problems are fixed." in shown(made)
 
 
-def test_the_badge_names_the_first_reason(tmp_path):
-    assert export_piece(workspace(tmp_path, {"prompt": "x"}).report).text == "export: portable to runevals"
-    told = export_piece(workspace(tmp_path, SINGLE).report).text
-    assert told.startswith("export: not portable to runevals: items[0]: runevals does not know")
-    assert "(+1 more)" in told and "not checked" in export_piece(None).text
+def test_the_dataset_says_whether_runevals_can_read_it_and_how_to_write_a_copy_for_it(tmp_path):
+    assert workspace(tmp_path, {"prompt": "x"}).report.export_note == "Microsoft's runevals can read this file."
+    told = workspace(tmp_path, SINGLE).report.export_note
+    assert told.startswith("Microsoft's runevals cannot read this file: items[0]: runevals does not know")
+    assert told.endswith("(+1 more). `tui-evals convert --to m365` writes a copy that it can read.")
 
 
 def test_a_problem_stands_beneath_its_field_with_the_place_inside(tmp_path):
@@ -162,8 +162,23 @@ def test_a_fair_share_fills_the_room(lengths, room):
 
 
 def test_json_spells_what_a_terminal_would_obey_in_the_way_of_json():
-    (_, (line,), *_) = preview("extensions", {"a": "\x9b\u202e"}, 40)
+    (_, (line,), *_) = preview("matrix", {"a": "\x9b\u202e"}, 40)
     assert line.text == r'  "a": "\u009b\u202e"'
+
+
+def test_where_a_generated_item_comes_from_is_read_line_by_line(tmp_path):
+    facts = {"from": "refund-1", "by": "openai/m", "instruction": "Harder ones.", "when": "2026-11-29T03:00:00+00:00"}
+    item = {"prompt": "x", "extensions": {"proposal": facts, "owner": "Ada"}}
+    made = workspace(tmp_path, item, where=("items", 0))
+    lines = [line.rstrip() for line in plain(page_rows(made, 76))]
+    first = lines.index("extensions         proposal:")
+    assert [line[19:] for line in lines[first + 1 : first + 6]] == [
+        "  from: refund-1",
+        "  by: openai/m",
+        "  instruction: Harder ones.",
+        "  when: 2026-11-29T03:00:00+00:00",
+        "owner: Ada",
+    ]
 
 
 def test_values_and_tools_stand_behind_their_names_and_share_the_room(tmp_path):
@@ -209,17 +224,9 @@ def test_nothing_open_says_what_belongs_here(tmp_path):
     assert "1, then enter opens one" in shown(made)
 
 
-def test_the_last_line_of_an_item_says_in_a_word_whether_the_file_is_portable(tmp_path):
-    made = workspace(tmp_path, SINGLE, where=("items", 0))
-    made.check()
-    *_, last = page_rows(made, 40)
-    assert last.pieces[-1] == ("export: not portable", "dim")
-    assert "portable" not in "".join(piece.text for piece in page_rows(made, 74)[0].pieces)
-
-
-def test_a_file_that_is_no_document_is_the_subject_of_its_badge():
+def test_of_a_file_that_is_no_document_the_problem_itself_says_what_to_do():
     report = ValidationReport(None, (), (Problem("is no eval document; convert it", ()),))
-    assert export_piece(report).text == "export: not portable to runevals: the file is no eval document; convert it"
+    assert report.export_note == "Microsoft's runevals cannot read this file: it is no eval document; convert it."
 
 
 def test_what_is_no_object_is_told_and_not_edited(tmp_path):

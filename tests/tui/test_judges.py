@@ -141,11 +141,6 @@ def test_what_validation_reports_is_said_as_long_as_it_is_about_the_data_as_it_i
     assert not here.problems and not any(block.problems for block in here.blocks)
 
 
-def test_what_runevals_refuses_is_a_remark():
-    assert "not portable: runevals does not know labels" in text_of(document(), SINGLE, width=90)
-    assert "not portable" not in text_of(document(), SECOND)
-
-
 @pytest.mark.parametrize(
     "wrong", [None, 3, "x", [], [1], {"Relevance": None}, {"Relevance": 3}, {"x": {"type": 4}}, {}]
 )

@@ -26,6 +26,10 @@ FIELDS = [
     *((name, ("items", 0)) for name in Item.model_fields if name != "turns"),
     *((name, ("items", 0, "turns", 0)) for name in Turn.model_fields),
 ]
+KEYWORDS = (
+    *("properties", "required", "items", "enum", "pattern", "minimum", "maximum", "minItems", "maxItems"),
+    "additionalProperties",
+)
 EXCEPTIONS: dict[str, str] = {}
 """Fields and options that open as JSON, each with its reason. There are none."""
 
@@ -169,6 +173,32 @@ async def test_a_tool_is_written_in_fields_and_its_parameters_as_name_and_type(f
         await person.sees("Finds an order.")
         await person.press("escape", "v")
         await person.sees('"parameters"')
+
+
+async def test_the_parameters_of_a_tool_show_the_keywords_of_their_type_alone(folder):
+    def shown(person):
+        return [name for name in KEYWORDS if f" {name} " in person.screen()]
+
+    async with at_the_workbench(folder, dataset="data.json") as person:
+        await add(person, "tools")
+        await person.sees("new tool")
+        await person.type("find_order")
+        await person.press("tab", "tab", "enter")
+        await person.sees("additionalProperties")
+        assert shown(person) == ["properties", "required", "additionalProperties"]
+        await person.press("g", "enter")
+        await person.type("integer")
+        await person.press("enter")
+        await person.sees("minimum")
+        assert shown(person) == ["properties", "enum", "minimum", "maximum"], "what is given stays"
+        await person.press("g", "enter")
+        await person.type("string")
+        await person.press("enter")
+        await person.sees("pattern")
+        assert shown(person) == ["properties", "enum", "pattern"]
+        await person.press("g", "D")
+        await person.sees("minItems")
+        assert shown(person) == list(KEYWORDS), "without a type every keyword says something"
 
 
 @pytest.mark.nightly

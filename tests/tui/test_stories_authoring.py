@@ -338,20 +338,21 @@ async def test_a_limit_that_is_not_kept_is_said_beside_its_field(folder):
 
 
 @pytest.mark.nightly
-async def test_the_badge_says_what_runevals_would_not_take_and_follows_the_edits(folder):
+async def test_the_dataset_says_whether_runevals_can_read_it_and_its_items_do_not(folder):
     write(folder / "plain.json", {"schemaVersion": "1.0.0", "items": [{"prompt": "a", "expected_response": "b"}]})
     async with at_the_workbench(folder, dataset="plain.json", size=(120, 40)) as person:
-        await person.sees("export: portable to runevals")
+        await person.sees("Microsoft's runevals can read this file.")
         await person.press("j")
-        await person.sees("export: portable")
         await person.press("2", "a")
         await person.type("testId")
         await person.press("enter")
         await person.type("X-1")
         await person.press("escape")
-        await person.sees("export: not portable")
-        await person.press("u")
-        await person.sees("export: portable")
+        assert "runevals" not in person.screen()
+        await person.press("1", "k")
+        await person.sees("Microsoft's runevals cannot read this file")
+        await person.press("u", "k")
+        await person.sees("Microsoft's runevals can read this file.")
 
 
 @pytest.mark.nightly

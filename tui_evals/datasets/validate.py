@@ -29,6 +29,8 @@ from .portable import PUBLIC, Catalogue
 from .rows import field_meant
 from .tools import result_problems, schema_problems, tool_problems
 
+_RUNEVALS = "Microsoft's runevals"
+_CONVERTED = "`tui-evals convert --to m365` writes a copy that it can read."
 _TYPE_WORDS = {
     dict: "an object",
     list: "a list",
@@ -64,14 +66,14 @@ class ValidationReport:
 
     @property
     def export_note(self) -> str:
-        """Whether runevals would accept the file, or the first reason why not."""
+        """Whether runevals can read the file, else the first reason and the command that writes a copy for it."""
         if self.portable:
-            return "portable to runevals"
+            return f"{_RUNEVALS} can read this file."
         if not self.valid:
-            return "not portable to runevals until its problems are fixed"
+            return f"{_RUNEVALS} cannot read this file until its problems are fixed."
         first, more = self.portability[0], len(self.portability) - 1
-        where = "" if first.path else "the file "
-        return f"not portable to runevals: {where}{first}{f' (+{more} more)' if more else ''}"
+        where, remedy = ("", f" {_CONVERTED}") if first.path else ("it ", "")
+        return f"{_RUNEVALS} cannot read this file: {where}{first}{f' (+{more} more)' if more else ''}.{remedy}"
 
 
 def validate(document: Document, catalogue: Catalogue, custom: Iterable[str] = ()) -> ValidationReport:

@@ -164,12 +164,13 @@ class GenerationExecution:
             return
         self._counts.pop(step.name, None)
         self._over.add(step.name)
-        if self._record is not None and step.name not in SILENT and state != "kept":
+        told = step.name in SILENT or state == "kept" or (state == "made" and step.name in self._work.gaps)
+        if self._record is not None and not told:
             self._record.say(step_message(step.name, state, result, has_file=bool(step.file)))
 
     @property
     def _progress(self) -> Progress:
-        facts = {"steps": {name: list(count) for name, count in self._counts.items()}}
+        facts = {"steps": {name: list(count) for name, count in self._counts.items()}, "gaps": {**self._work.gaps}}
         return Progress(len(self._over), len(self._chosen.steps), self._budget.spent - self._before, facts)
 
     # -- the work

@@ -146,11 +146,9 @@ def tests_to_expand(work: Generation) -> list[Test]:
 
 async def expand_tests(work: Generation) -> str:
     """The tests with their inputs rewritten; the original input stays next to it."""
-    results, failures, stop = await make_each(
-        work, "expansion", tests_to_expand(work), lambda test: _expand_test(work, test)
+    results, _, stop = await make_each(
+        work, "expansion", "tests", tests_to_expand(work), lambda test: _expand_test(work, test)
     )
-    if failures:
-        work.tell(f"expansion: {len(failures)} tests stay as they are, and the same command tries again: {failures[0]}")
     if stop is not None:
         raise stop
     expanded = {test.testuid: test for test in results}
@@ -220,12 +218,12 @@ async def write_tests(work: Generation) -> str:
     if unknown := sorted(work.again - {rule.number for rule in work.rules}):
         raise CannotGenerate(f"there is no rule {unknown[0]}; the rules are numbered 1 to {len(work.rules)}")
     results, failures, stop = await make_each(
-        work, "tests", rule_groups(work), lambda group: _ask_for_tests(work, group)
+        work, "tests", "groups of rules", rule_groups(work), lambda group: _ask_for_tests(work, group)
     )
     if stop is not None:
         raise stop
     if failures:
-        raise failures[0]
+        raise CannotGenerate(work.gaps["tests"])
     tests = [test for group in results for test in group]
     if not tests:
         raise _no_tests(work)
@@ -460,23 +458,21 @@ async def check_groundedness(work: Generation) -> str:
         outcome, reply = await _ask_ok_err(work, "groundedness", messages)
         return RuleEval(ruleid=rule.number, rule=rule.text, grounded=outcome, groundedText=reply)
 
-    results, failures, stop = await make_each(work, "groundedness", rules_to_ground(work), evaluate_rule)
+    results, failures, stop = await make_each(work, "groundedness", "rules", rules_to_ground(work), evaluate_rule)
     evals = known_rule_evals(work) | {row.rule: row for row in results}
     rows = [evals[rule.text] for rule in _all_rules(work) if rule.text in evals]
     text = rows_text([row.model_copy(update={"ruleid": place}) for place, row in enumerate(rows, 1)])
-    return _finish_rows(work, "groundedness", "rule_evals.json", text, failures, stop)
+    return _finish_rows(work, "rule_evals.json", text, failures, stop)
 
 
 def _finish_rows(
-    work: Generation, step: str, file: str, text: str, failures: list[CannotGenerate], stop: BaseException | None
+    work: Generation, file: str, text: str, failures: list[CannotGenerate], stop: BaseException | None
 ) -> str:
-    """The text of a file of rows; where rows are missing, those that exist are written before that is reported."""
+    """The text of a file of rows; where rows are missing, those that exist are written at once."""
     if failures or stop is not None:
         work.folder.write(file, text)
     if stop is not None:
         raise stop
-    if failures:
-        work.tell(f"{step}: {len(failures)} could not be done, and the same command tries them again: {failures[0]}")
     return text
 
 
@@ -517,10 +513,10 @@ async def review_tests(work: Generation) -> str:
             row = row.model_copy(update=facts)
         return row
 
-    results, failures, stop = await make_each(work, "review", tests_to_review(work), evaluate_test)
+    results, failures, stop = await make_each(work, "review", "tests", tests_to_review(work), evaluate_test)
     rows = evals | {row.testuid: row for row in results}
     text = rows_text([rows[uid] for test in work.tests if (uid := test.testuid or "") in rows])
-    return _finish_rows(work, "review", "test_evals.json", text, failures, stop)
+    return _finish_rows(work, "test_evals.json", text, failures, stop)
 
 
 async def _validity(work: Generation, test: Test) -> dict[str, str]:
@@ -573,11 +569,11 @@ async def write_groundtruth(work: Generation) -> str:
         name = work.models.groundtruth.config.name
         work.tell(f"groundtruth: {name} judges its own answers; name another judge with --groundtruth-judge")
     results, failures, stop = await make_each(
-        work, "groundtruth", tests_without_truth(work), lambda test: _answer_test(work, test)
+        work, "groundtruth", "tests", tests_without_truth(work), lambda test: _answer_test(work, test)
     )
     truths = work.truths | {truth.testuid: truth for truth in results}
     rows = [truth for test in work.tests if (truth := _current_truth(truths.get(test.testuid or ""), test)) is not None]
-    return _finish_rows(work, "groundtruth", _FILE, rows_text(rows), failures, stop)
+    return _finish_rows(work, _FILE, rows_text(rows), failures, stop)
 
 
 async def _answer_test(work: Generation, test: Test) -> Truth:

@@ -368,12 +368,21 @@ class Generation:
     tell: Callable[[str], None] = lambda warning: None
     """Takes warnings for the user."""
     progress: Callable[[str, int, int], None] = lambda step, done, total: None
+    gaps: dict[str, str] = field(default_factory=dict)
+    """By the name of a step of which parts failed: how many are done, how many failed, and why."""
     under_test: tuple[str, ...] = ()
     """The models that exports are written for."""
     again: frozenset[int] = field(default_factory=frozenset)
     """The numbers of the rules whose tests are rewritten."""
     invert: frozenset[int] = field(default_factory=frozenset)
     """The positions of the output rules whose inverse is rewritten."""
+
+    def note_failures(self, step: str, done: str, failures: Sequence[CannotGenerate]) -> None:
+        """Tell that parts of a step failed, and keep that for the end; `done` says how many of which did not."""
+        reason = "Reason" if len(set(map(str, failures))) == 1 else "First reason"
+        why = str(failures[0]).rstrip(".")
+        self.gaps[step] = f"{done} done, {len(failures):,} failed. {reason}: {why}."
+        self.tell(f"{step}: {self.gaps[step]} The same command tries the failed ones again.")
 
     @property
     def body(self) -> str:
@@ -453,14 +462,21 @@ def _first_words(text: str) -> str:
 
 
 async def make_each(
-    work: Generation, step: str, things: Sequence[T], make: Callable[[T], Awaitable[R]]
+    work: Generation, step: str, unit: str, things: Sequence[T], make: Callable[[T], Awaitable[R]]
 ) -> tuple[list[R], list[CannotGenerate], BaseException | None]:
-    """Make a result of every thing, all at once: the results, the failures, and what ended it, if anything."""
+    """Make a result of every thing, all at once: the results, the failures, and what ended it, if anything.
+
+    Failures are told with their number and reason; `unit` is what the things are called.
+    """
     done = 0
 
-    async def make_one(thing: T) -> R:
+    async def make_one(thing: T) -> R | CannotGenerate:
         nonlocal done
-        outcome = await make(thing)
+        outcome: R | CannotGenerate
+        try:
+            outcome = await make(thing)
+        except CannotGenerate as problem:
+            outcome = problem
         done += 1
         work.progress(step, done, len(things))
         return outcome
@@ -470,4 +486,6 @@ async def make_each(
     results = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
     errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     failures = [error for error in errors if isinstance(error, CannotGenerate)]
+    if failures:
+        work.note_failures(step, f"{len(results):,} of {len(things):,} {unit}", failures)
     return results, failures, next((error for error in errors if not isinstance(error, CannotGenerate)), None)

@@ -313,6 +313,12 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
 
 
+def gaps_text(now: ActivityRow) -> str:
+    """Of which steps pieces failed: how many were made, how many failed, and why; empty where none failed."""
+    gaps = now.facts.get("gaps")
+    return " ".join(f"{step}: {said}" for step, said in gaps.items()) if isinstance(gaps, dict) else ""
+
+
 def progress_text(now: ActivityRow) -> str:
     """The steps that are being taken, and how far each is."""
     steps = now.facts.get("steps")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isclass
 from types import UnionType
@@ -180,6 +180,20 @@ def _merged(before: Values, values: Values) -> dict[str, Any]:
 _SCHEMA_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 
 
+def _of_types(*types: str) -> Callable[[Values], bool]:
+    """Whether a keyword says something about one of the types of a schema; all do where it has none."""
+
+    def applies(schema: Values) -> bool:
+        given = schema.get("type") or types
+        return any(one in types for one in (given if isinstance(given, (list, tuple)) else [given]))
+
+    return applies
+
+
+_OBJECT, _LIST, _NUMBER = _of_types("object"), _of_types("array"), _of_types("number", "integer")
+_TEXT, _SCALAR = _of_types("string"), _of_types("string", "number", "integer")
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaShape:
     """A form for a JSON Schema: type, fields with their schemas, and limits; other keywords are kept."""
@@ -190,18 +204,24 @@ class SchemaShape:
         fields = [
             Field("type", "several" if several else "choice", "What the value is.", _SCHEMA_TYPES),
             Field("description", about="What it is for, as the model reads it."),
-            Field("properties", "rows", "The fields of an object, with a schema each.", rows=PROPERTIES),
             Field(
-                "required", "several", "Fields that must be given.", lambda values: [*(values.get("properties") or ())]
+                "properties", "rows", "The fields of an object, with a schema each.", rows=PROPERTIES, applies=_OBJECT
             ),
-            Field("items", "object", "What each entry of a list is.", shape=self),
-            Field("enum", "values", "The only values it can have, one a line."),
-            Field("pattern", about="A regular expression that a text must match."),
-            Field("minimum", "number", "The least number."),
-            Field("maximum", "number", "The greatest number."),
-            Field("minItems", "whole", "How many entries a list has at least."),
-            Field("maxItems", "whole", "How many entries a list has at most."),
-            Field("additionalProperties", "yes", "Whether an object may have other fields."),
+            Field(
+                "required",
+                "several",
+                "Fields that must be given.",
+                lambda values: [*(values.get("properties") or ())],
+                applies=_OBJECT,
+            ),
+            Field("items", "object", "What each entry of a list is.", shape=self, applies=_LIST),
+            Field("enum", "values", "The only values it can have, one a line.", applies=_SCALAR),
+            Field("pattern", about="A regular expression that a text must match.", applies=_TEXT),
+            Field("minimum", "number", "The least number.", applies=_NUMBER),
+            Field("maximum", "number", "The greatest number.", applies=_NUMBER),
+            Field("minItems", "whole", "How many entries a list has at least.", applies=_LIST),
+            Field("maxItems", "whole", "How many entries a list has at most.", applies=_LIST),
+            Field("additionalProperties", "yes", "Whether an object may have other fields.", applies=_OBJECT),
         ]
         return _for_values(fields, before)
 
@@ -224,7 +244,7 @@ def _for_values(fields: Sequence[Field], values: Values) -> list[Field]:
     fitting = [
         one
         if (value := values.get(one.name)) is None or _can_edit(one, value)
-        else replace(data_field(one.name, value), about=one.about)
+        else replace(data_field(one.name, value), about=one.about, applies=one.applies)
         for one in fields
     ]
     return fitting + [data_field(name, value) for name, value in values.items() if name not in known]

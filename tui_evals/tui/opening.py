@@ -65,7 +65,7 @@ async def _after_saving(desk: Desk, editing: Editing, more: str = "", *, elsewhe
     desk.post_message(StateChanged())
     report = await asyncio.to_thread(desk.workspace.check)
     wrong = _what_is_wrong(report)
-    export = f"; export: {report.export_note}" if report is not None and elsewhere and report.valid else ""
+    export = f". {report.export_note}" if report is not None and elsewhere and report.valid else ""
     desk.tell(f"saved {_name_in_project(desk.workspace, file)}{more}{wrong}{export}", "warn" if wrong else "info")
 
 

@@ -402,6 +402,8 @@ def _say_made(work: Generation, steps: Sequence[Step], spent: float) -> None:
     say(f"{made}, {money(spent)}", bold=True)
     for line in _found_out(work):
         say(line)
+    for step, said in work.gaps.items():
+        say(f"{step}: {said}")
     if work.asker is not None and work.asker.scripted:
         say(f"what {' and '.join(sorted(work.asker.scripted))} wrote is scripted: no model was asked")
     if (most := work.options.max_rules) is not None and rules > most:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from dataclasses import field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tui_evals.datasets.fields import (
     KINDS,
@@ -28,9 +28,6 @@ from tui_evals.present.columns import cell_width
 from tui_evals.text.safe import safe, spell_out, without_sequences
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
-
-if TYPE_CHECKING:
-    from tui_evals.datasets.validate import ValidationReport
 
 __all__ = ["Kind", "Unreadable", "place_of", "pretty", "read_only", "read_value", "value_at", "with_value"]
 
@@ -216,14 +213,6 @@ def faults(workspace: Workspace) -> Faults:
     return sorted_faults
 
 
-def export_piece(report: ValidationReport | None, whole: bool = True) -> Piece:
-    """Whether runevals would accept the file, in a word or with the reason."""
-    if report is None:
-        return Piece("export: not checked yet", "dim")
-    word = "portable" if report.portable else "not portable"
-    return Piece(f"export: {report.export_note if whole else word}", "dim")
-
-
 def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Row]:
     """Problems in words, with the place inside the value where it has one."""
     rows: list[Row] = []
@@ -309,13 +298,12 @@ def _page_rows(workspace: Workspace, width: int, editing: str | None, most: int)
         rows += of_field
         if name != editing or value:  # an unwritten field is no error
             rows += problem_rows(unit_faults.fields.get(name, ()), len(place_of(workspace.where, name)), width)
-    rows += (
-        _turn_rows(workspace, unit, unit_faults, width)
-        if workspace.where
-        else _unit_rows(workspace, unit_faults, width)
-    )
-    text, style = export_piece(workspace.report, whole=not workspace.where)
-    rows += [row(), *sentence_rows(text, style, width)]
+    if workspace.where:
+        rows += _turn_rows(workspace, unit, unit_faults, width)
+        return page
+    rows += _unit_rows(workspace, unit_faults, width)
+    if workspace.report is not None:
+        rows += [row(), *sentence_rows(workspace.report.export_note, "dim", width)]
     return page
 
 
@@ -386,6 +374,9 @@ def preview(name: str, value: Any, width: int, style: Style = "", most: int = LE
     if isinstance(value, dict) and value and name == "variables":
         shown = _room_for(value, most)
         return _entry_lines(list(islice(value.items(), shown)), len(value), "values", width, style, most)
+    if isinstance(value, dict) and value and name in _BEGUN:
+        entries = [*_outline(value)]
+        return _entry_lines(entries[: _room_for(entries, most)], len(entries), "values", width, style, most)
     if isinstance(value, list) and value and name == "tools":
         shown = _room_for(value, most)
         entries = [(part.label, _about_tool(part.value)) for part in parts_of("tools", value[:shown])]
@@ -396,6 +387,16 @@ def preview(name: str, value: Any, width: int, style: Style = "", most: int = LE
         return _text_lines(value, width, style, most)
     text = _json_head(value)
     return _text_lines(text, width, style, most, "over " if text.count("\n") > _JSON_LINES else "")
+
+
+def _outline(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a mapping by their names; those of a mapping in it below its name."""
+    for name, part in value.items():
+        if isinstance(part, dict) and part:
+            yield name, ""
+            yield from ((f"  {inner}", one) for inner, one in part.items())
+        else:
+            yield name, part
 
 
 def _room_for(values: Sized, most: int) -> int:

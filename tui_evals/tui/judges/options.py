@@ -12,7 +12,6 @@ from textual.app import App
 from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import path_text
 from tui_evals.datasets.resolve import EffectiveEvaluator
-from tui_evals.datasets.validate import runevals_refusal
 from tui_evals.evaluators.base import Evaluator
 from tui_evals.evaluators.registry import Registry, UnknownEvaluator
 from tui_evals.runs.project import Project
@@ -181,9 +180,7 @@ def _block(
         tried = None
     problems = _reported_problems(workspace, here.home(entry)) or _own_problems(entry, kind, here, registry)
     passing = recorded.passing(entry, kind) if recorded is not None and not problems else ""
-    return EvaluatorBlock(
-        entry, kind, problems, runevals_refusal(entry.key, entry.options, registry.own), tried, passing
-    )
+    return EvaluatorBlock(entry, kind, problems, tried, passing)
 
 
 def _report_is_current(workspace: Workspace) -> bool:

@@ -118,8 +118,6 @@ class EvaluatorBlock:
     entry: EffectiveEvaluator
     kind: type[Evaluator] | None
     problems: tuple[str, ...] = ()
-    refusal: str | None = None
-    """Why runevals would not take it."""
     tried: TrialResult | str | None = None
     """The result of a trial, or a message while it is running."""
     passing: str = ""
@@ -225,8 +223,6 @@ def _block(block: EvaluatorBlock, here: JudgesHere, asked: str | None, width: in
         yield from paragraph(f"overrides {ORIGINS[here.base]}: {options}", width, "accent", 2)
     for problem in block.problems:
         yield from paragraph(f"! {problem}", width, "error", 2)
-    if block.refusal and not block.problems:
-        yield from paragraph(f"not portable: {block.refusal}", width, "dim", 2)
     if isinstance(block.tried, str):
         yield from paragraph(f"▸ {block.tried}", width, "running", 2)
     elif block.tried is not None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tui_evals.datasets.paths import get_at
+from tui_evals.present.battles import gaps_text
 from tui_evals.store.battles import ActivityRow, activities
 from tui_evals.store.database import StoreError
 from tui_evals.tui.desk import Command, Commands, Desk
@@ -83,10 +84,11 @@ async def _announce(desk: Desk, row: ActivityRow) -> None:
         return
     desk.workspace.look()
     desk.post_message(StateChanged())
-    if desk.workspace.editing is None and not desk.writing and await enter_file(desk, file):
-        desk.tell(f"{file.name} is made: 7 shows its rules, r runs its tests")
-    else:
-        desk.tell(f"{file.name} is made; o opens it")
+    gaps = gaps_text(row)
+    more = f", 8 tries again what failed. {gaps}" if gaps else ""
+    opened = desk.workspace.editing is None and not desk.writing and await enter_file(desk, file)
+    keys = ": 7 shows its rules, r runs its tests" if opened else "; o opens it"
+    desk.tell(f"{file.name} is made{keys}{more}", "warn" if gaps else "info")
 
 
 def why_no_rules(desk: Desk) -> str | None:

@@ -27,7 +27,7 @@ from tui_evals.generate.request import (
     plan_generation,
 )
 from tui_evals.light_records import dataclass
-from tui_evals.present.battles import price_text, progress_text
+from tui_evals.present.battles import gaps_text, price_text, progress_text
 from tui_evals.runs.approving import agree_to_typed, find_typed
 from tui_evals.runs.detach import DetachFailed, start_activity
 from tui_evals.runs.errors import CannotPlan
@@ -379,7 +379,8 @@ async def _read_in(screen: RulesView, making: Making) -> tuple[str, Severity]:
     if screen.workspace.editing is editing:
         screen.workspace.settle()
     screen.app.post_message(StateChanged())
-    return f"{what}: made in {seconds}; m shows its messages", "info"
+    gaps = gaps_text(ended)
+    return f"{what}: made in {seconds}. {f'{gaps} ' if gaps else ''}m shows its messages", "warn" if gaps else "info"
 
 
 def show_messages(screen: RulesView) -> None:

@@ -123,9 +123,10 @@ class Form(Dialog[dict[str, Any]]):
 
     def _rows(self, width: int) -> list[Row]:
         faults = self._check(self.values)
-        column = min(max((len(name) for name in self._fields), default=0) + 2, width // 2)
+        fields = {name: one for name, one in self._fields.items() if name in self.values or one.applies(self.values)}
+        column = min(max(map(len, fields), default=0) + 2, width // 2)
         rows: list[Row] = []
-        for name, one in self._fields.items():
+        for name, one in fields.items():
             value = self.values.get(name)
             shown = fit(one.default or "–", width - column - 2, "dim")
             if value is not None:

@@ -56,6 +56,8 @@ class Field:
     """The fields of an object."""
     rows: ListShape | None = None
     """The entries of a list or mapping."""
+    applies: Callable[[Values], bool] = lambda values: True
+    """Whether it can be given next to these values; one that cannot is shown only while it has a value."""
 
 
 @dataclass(frozen=True, slots=True)
