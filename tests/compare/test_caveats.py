@@ -20,7 +20,7 @@ def test_runs_that_are_alike_need_no_word():
 
 def test_a_run_that_is_not_over_and_another_dataset_are_named():
     assert said(side(1), side(2, status="paused")) == [
-        "B is paused: answers it does not have yet cannot be compared, and a difference that shows now may be gone "
+        "B is paused: answers it does not have yet cannot be compared, and a difference that shows now may disappear "
         "when it has them."
     ]
     assert said(side(1), side(2, source="new.json"), side(3)) == [

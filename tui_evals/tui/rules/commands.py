@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from tui_evals.datasets.paths import get_at
-from tui_evals.present.battles import gaps_text
 from tui_evals.store.battles import ActivityRow, activities
 from tui_evals.store.database import StoreError
 from tui_evals.tui.desk import Command, Commands, Desk
@@ -70,6 +69,7 @@ async def _announce(desk: Desk, row: ActivityRow) -> None:
     """Announce how a generation ended; open its dataset if none is open and no dialog is shown."""
     # Imported when needed, to keep the start fast.
     from tui_evals.generate.folder import GenerationFolder, UnreadableFile
+    from tui_evals.present.battles import gaps_text
 
     try:
         file = await asyncio.to_thread(lambda: GenerationFolder(Path(row.about)).dataset)
