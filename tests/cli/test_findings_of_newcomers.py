@@ -231,7 +231,7 @@ def test_export_writes_what_the_ending_says(types, ending):
 
 def test_export_refuses_an_ending_that_it_cannot_write(types):
     done = types({"data.json": DATA, "agent.py": AGENT}, [TYPED, "export last -o y.xlsx"])
-    assert done.code == 2 and "must be one of .html" in done.err and not Path("y.xlsx").exists()
+    assert done.code == 2 and "Use one of .html" in done.err and not Path("y.xlsx").exists()
 
 
 def test_a_target_whose_whole_reply_is_the_answer_is_not_ready(types):

@@ -179,7 +179,7 @@ def test_headers_go_along_to_models_too(project, monkeypatch):
             "params = { extra_headers = { a = 'b' } }",
             "must hold no extra_headers, which would go into the body; set headers",
         ),
-        ("headers = { X-Api-Key = 'sk-1234567890' }", "X-Api-Key must name a variable for what is secret"),
+        ("headers = { X-Api-Key = 'sk-1234567890' }", "X-Api-Key must name a variable for the secret"),
         ("headers = { 'a b' = 'c' }", "'a b' is no name of a header"),
         ("headers = { Host = 'c' }", "Host is worked out for each call"),
         ("headers = { a = '{{ prompt }}' }", "is filled in for http targets alone"),

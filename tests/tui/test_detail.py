@@ -911,7 +911,7 @@ async def test_keys_go_to_the_next_change_failing_evaluator_and_section_and_roun
         assert "line 5 " in at[0] and "line 50 " in at[1] and "line 5 " in at[2] and "Equals" in at[4]
         await pilot.press("d", "d")
         await until(pilot, lambda: "only the answer" in str(app.pane.border_title))
-        await until(pilot, lambda: "nothing differs" in (app.pane.why_not("next_change") or ""))
+        await until(pilot, lambda: "the answer is as expected" in (app.pane.why_not("next_change") or ""))
 
 
 async def test_the_diff_is_against_what_was_judged_and_says_that_the_dataset_expects_otherwise_now(project):
