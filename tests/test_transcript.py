@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui_evals.store.records import AnswerRecord, answer_steps, transcript_of
@@ -85,6 +85,7 @@ def test_a_transcript_comes_back_from_json_and_from_the_store_as_it_was():
 
 
 @given(st.lists(_OBJECTS, max_size=4))
+@example([{"type": ""}])
 def test_what_a_version_does_not_know_is_kept_and_written_back(parts):
     data = {"version": 1, "messages": [{"role": "assistant", "parts": parts, "mood": "glad"}], "later": [1]}
     assert to_json(from_json(data)) == data

@@ -611,7 +611,7 @@ def part_data(part: Part) -> dict[str, Any]:
 
 def part_from_data(data: object) -> Part:
     """The part in JSON data, `Unknown` where its type or its form is another."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
+    if not isinstance(data, Mapping) or not isinstance(data.get("type"), str) or not data["type"]:
         return Unknown("", {"value": data} if not isinstance(data, Mapping) else dict(data))
     rest = {name: value for name, value in data.items() if name != "type"}
     kind = _TYPES.get(data["type"])

@@ -305,7 +305,7 @@ class Fuzzing:
         deadline = time.monotonic() + _PATIENCE
         while not step():
             if time.monotonic() > deadline:
-                raise Failed(f"{what} within {_PATIENCE:.0f} s")
+                raise Failed(f"{what} within {_PATIENCE:.0f} s; drafts, and whether they live: {self._every_draft()}")
 
     def _back_to_tree(self, window: Window) -> None:
         """Escape leads to the panes from everywhere, and 1 to the tree; a filter and folds are taken off there."""
@@ -364,7 +364,9 @@ class Fuzzing:
 
     def _killed(self, window: Window) -> None:
         """A process that is killed offers what was not saved, and shows it again."""
+        window.read(0.3)
         before, unsaved = window.tree, window.unsaved
+        known = self._every_draft()
         for name in self._dead_drafts():
             with Writer(self.folder / ".evals" / "evals.db") as writer:  # which would be offered too
                 writer.draft_drop(name)
@@ -373,7 +375,7 @@ class Fuzzing:
         window.terminal.close()
         window.start()
         if unsaved:
-            self._until(f"{window.name} did not offer its edits", lambda: self._takes_up(window))
+            self._until(f"{window.name} did not offer its edits, of {known}", lambda: self._takes_up(window))
         self._back_to_tree(window)
         if unsaved:
             rows = _rows_of_dataset(before)
