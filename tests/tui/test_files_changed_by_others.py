@@ -126,7 +126,7 @@ def test_a_deleted_file_is_noticed_and_written_again_and_one_that_comes_back_is_
         assert terminal.end() == 0
         assert "unsaved edits of support.json are kept" in terminal.shown
     with workbench(tmp_path, "support.json") as terminal:
-        terminal.wait("unsaved edits of support.json were kept")
+        terminal.wait("unsaved edits were kept · .* · support.json")
         terminal.after("\r", "edits recovered")
         terminal.after("\x13", "saved support.json")
         assert prompts(file) == ["one", "another", "three"]

@@ -84,7 +84,7 @@ def test_two_workbenches_on_one_file_tell_each_other_and_lose_nothing_when_both_
             terminal.end()
     assert len(drafts(folder)) == 2
     with workbench(folder, "data.json", size=SIZES[1]) as terminal:
-        terminal.wait(r"unsaved edits of data.json were kept · \d{4}-\d\d-\d\d \d\d:\d\d · 1 item")
+        terminal.wait(r"unsaved edits were kept · \d{4}-\d\d-\d\d \d\d:\d\d · 1 item · data.json")
         terminal.wait("1 item changed: A-2")
         terminal.after("\r", "1 item changed: A-1")
         terminal.after("\r", "edits recovered")
@@ -105,12 +105,26 @@ async def test_of_several_datasets_with_kept_edits_the_one_that_was_opened_is_sh
             edited.apply({**edited.data, "items": [*ITEMS, {"prompt": f"kept of {one.stem}"}]}, "edit")
             writer.draft_put(f"{one}\tan-ended-session", edited.document.digest, edited.draft())
     async with at_the_workbench(file.parent, dataset=file.name) as person:
-        await person.sees("unsaved edits of other.json were kept")
+        await person.sees("1 item · other.json")
         await person.press("enter")
-        await person.sees("unsaved edits of data.json were kept")
+        await person.sees("1 item · data.json")
         await person.press("enter")
         await person.sees("kept of data")
         assert "data.json 3 items" in person.screen()
+
+
+async def test_kept_edits_under_a_name_that_no_file_can_have_do_not_hide_those_of_others(file):
+    with Writer(open_store(file.parent / ".evals" / "evals.db")) as writer:
+        for one in (file.parent / f"{'x' * 500}.json", file):
+            edited = Editing(load(file))
+            edited.apply({**edited.data, "items": [*ITEMS, {"prompt": "kept"}]}, "edit")
+            writer.draft_put(f"{one}\tan-ended-session", edited.document.digest, edited.draft())
+    async with at_the_workbench(file.parent, dataset=file.name) as person:
+        await person.sees("· xxx")
+        await person.press("enter")
+        await person.sees("1 item · data.json")
+        await person.press("enter")
+        await person.sees("edits recovered")
 
 
 def test_recovered_edits_are_merged_with_those_made_since(file):

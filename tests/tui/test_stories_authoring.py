@@ -554,7 +554,7 @@ def test_what_was_typed_is_offered_back_after_a_crash_in_the_middle_of_it(folder
         terminal.press("q")
         assert terminal.end() == 0
     with workbench(folder, "data.json") as terminal:
-        terminal.wait("unsaved edits of data.json were kept")
+        terminal.wait("unsaved edits were kept · .* · data.json")
         terminal.after("\r", "edits recovered")
         terminal.after("\x13", "saved data.json")
         terminal.press("q")

@@ -448,7 +448,9 @@ class Workbench(DeskApp):
         self.set_interval(_SESSION_SECONDS, lambda: self._work_alone(self.keep_drafts, "session"))
         self.set_interval(_OTHERS_SECONDS, lambda: self._work_alone(self._tell_others, "edits of other windows"))
         self.set_interval(_DISK_SECONDS, DiskChanges(self).look)
-        self.set_interval(_DISK_SECONDS, rules_commands.Generations(self).look)
+        generations = rules_commands.Generations(self)
+        generations.look()  # one that ends from now on is announced
+        self.set_interval(_DISK_SECONDS, generations.look)
         self.sync("judges")
         self._check_soon()
         self._typing = asyncio.create_task(self.key_queue.work())

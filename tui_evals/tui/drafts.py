@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import time
 import uuid
 from functools import partial
@@ -207,7 +208,7 @@ def _question(draft: Draft, file: Path, names: list[str], editing: Editing) -> M
     some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     more = f"{_items(len(names))} changed: {some}" if names else "no item changed; the settings of the dataset did"
     return Menu(
-        f"unsaved edits of {file.name} were kept · {when} · {_items(len(names))}",
+        f"unsaved edits were kept · {when} · {_items(len(names))} · {file.name}",
         [
             Entry("take", "restore them", about, more),
             Entry("later", "ask again later", "they are kept", more),
@@ -217,7 +218,8 @@ def _question(draft: Draft, file: Path, names: list[str], editing: Editing) -> M
 
 
 def _editing_of(file: Path) -> Editing:
-    return Editing(load(file)) if file.exists() else Editing.new_file(file)
+    is_there = os.path.exists(file)  # False too for a name that is too long for a file
+    return Editing(load(file)) if is_there else Editing.new_file(file)
 
 
 async def ask_and_leave(desk: Desk) -> None:
