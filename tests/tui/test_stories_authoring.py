@@ -76,6 +76,16 @@ async def test_a_row_of_the_first_page_is_reached_by_arrows_and_done_by_enter_or
         await person.until(lambda: len(person.app.screen_stack) == 1)
 
 
+async def test_a_name_that_no_file_can_have_is_refused_where_it_is_typed(tmp_path):
+    async with at_the_workbench(tmp_path, size=(80, 24)) as person:
+        await person.press("ctrl+n")
+        await person.sees("a new dataset: its file")
+        await person.paste("x" * 300 + ".json")
+        await person.sees("no file can have so long a name: at most 255 bytes")
+        await person.press("enter")
+        await person.sees("a new dataset: its file")
+
+
 async def test_with_a_dataset_and_no_run_the_empty_panes_offer_the_next_steps(folder):
     async with at_the_workbench(folder, size=(80, 24), dataset="data.json") as person:
         await person.press("j", "6")

@@ -154,6 +154,10 @@ def _file(desk: Desk, name: str, endings: tuple[str, ...]) -> Path:
     return file if file.suffix else file.with_name(file.name + endings[0])
 
 
+_LONGEST_NAME = 255
+"""Bytes; common file systems refuse longer names of files and folders."""
+
+
 def _why_not(desk: Desk, name: str, endings: tuple[str, ...]) -> str | None:
     if not name.strip():
         return "give the file a name"
@@ -162,13 +166,17 @@ def _why_not(desk: Desk, name: str, endings: tuple[str, ...]) -> str | None:
         return f"give it a name that ends in {' or '.join(endings)}"
     if file in desk.workspace.open:
         return "that dataset is open already: esc, then o goes there"
-    return "that file is there already: choose another name, or esc and o to open it" if file.exists() else None
+    if any(len(os.fsencode(part)) > _LONGEST_NAME for part in file.parts):
+        return f"no file can have so long a name: at most {_LONGEST_NAME} bytes"
+    return "that file is there already: choose another name, or esc and o to open it" if os.path.exists(file) else None
 
 
 def _free_name(desk: Desk, file: Path) -> Path:
     """The file, or a numbered variant of its name that is free."""
     others = (file.with_name(f"{file.stem}-{number}{file.suffix}") for number in count(2))
-    return next(one for one in chain((file,), others) if not (one.exists() or one.resolve() in desk.workspace.open))
+    return next(
+        one for one in chain((file,), others) if not (os.path.exists(one) or one.resolve() in desk.workspace.open)
+    )
 
 
 def why_none_open(desk: Desk) -> str | None:
@@ -232,7 +240,7 @@ async def _somebody_else_wrote(desk: Desk, editing: Editing) -> None:
         Menu(
             f"{file.name} was changed on disk since it was read",
             [
-                *(both if editing.in_file and file.exists() else ()),
+                *(both if editing.in_file and os.path.exists(file) else ()),
                 Entry("as", "save under another name", "both stay"),
                 Entry("read", "read it again", "your edits are taken off; u brings them back"),
                 Entry("over", "overwrite it", "what the file holds now is lost"),

@@ -207,7 +207,7 @@ async def generate_from_prompt(desk: Desk) -> None:
 
     def typed(text: str) -> Entry | None:
         file = root / text.strip()
-        why = "" if is_prompt(file) and file.is_file() else f"not a file that ends in {', '.join(SUFFIXES)}"
+        why = "" if is_prompt(file) and os.path.isfile(file) else f"not a file that ends in {', '.join(SUFFIXES)}"
         return Entry(file, text.strip(), "another file", why_not=why) if text.strip() else None
 
     intro = "The rules of the prompt are found, and tests that show whether answers keep them."

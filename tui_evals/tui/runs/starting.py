@@ -125,7 +125,7 @@ def _experiment_file(values: Mapping[str, Any], root: Path) -> Path | None:
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ConfigurationError(f"{KEEP}: {name!r} is not a name. Use letters, digits, - and _, as in nightly")
     file = root / ("experiment.yaml" if name == "experiment" else f"{name}.experiment.yaml")
-    if file.exists():
+    if os.path.exists(file):
         raise ConfigurationError(f"{KEEP}: {file.name} is already there. Choose another name")
     return file
 
