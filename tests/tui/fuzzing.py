@@ -152,9 +152,8 @@ class Window:
 
     def start(self) -> None:
         """Begin a process, and wait for its first picture."""
-        self.terminal = workbench(
-            self.folder, "data.json", size=_SEEN_AT, EDITOR=str(self.folder / ".editor"), HOME=str(self.folder)
-        )
+        programs = {"EDITOR": str(self.folder / ".editor"), "PAGER": "cat"}  # less would wait for its own q
+        self.terminal = workbench(self.folder, "data.json", size=_SEEN_AT, HOME=str(self.folder), **programs)
         self.terminal.wait(r"1 Dataset", _PATIENCE)
 
     def send(self, event: str | tuple[int, int]) -> None:
