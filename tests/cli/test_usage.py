@@ -17,7 +17,10 @@ from tui_evals.runs.asking import PricedTarget
 from tui_evals.runs.availability import room_of
 from tui_evals.runs.limits import Budget
 from tui_evals.store.reader import Reader
+from tui_evals.store.records import CallRecord
+from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Request, TargetConfig
+from tui_evals.text.measures import money
 
 pytestmark = pytest.mark.story
 
@@ -47,6 +50,20 @@ def shell(tmp_path, monkeypatch, capsys, provider):
     items = [{"prompt": f"question {number}", "expected_response": "Hi"} for number in range(3)]
     (tmp_path / "data.json").write_text(json.dumps({"default_evaluators": {"ExactMatch": {}}, "items": items}))
     return Shell(capsys)
+
+
+def test_the_line_of_the_only_target_has_the_cost_of_the_whole_run(shell, provider, tmp_path):
+    provider.says(openai_chat(usage=USAGE))
+    shell("run", "data.json", "--quiet")
+    with Writer(tmp_path / ".evals" / "evals.db") as writer, Reader(tmp_path / ".evals" / "evals.db") as reader:
+        (run,) = reader.runs()
+        is_back = CallRecord(
+            answer=None, kind="target", target="main", attempt=1, started=time.time(), latency_ms=5.0, cost=0.5
+        )
+        writer.call(is_back, run.id)
+        writer.flush()
+        cost = money(reader.totals(run.id).cost)
+    assert cost.startswith("$0.51") and f" · {cost}\n" in shell("show", "last").out
 
 
 def test_cached_and_thinking_tokens_are_shown_by_every_face(shell, provider, tmp_path):

@@ -274,9 +274,9 @@ def cached_text(totals: Totals) -> str:
     return f"{totals.cached:,} of {counted(totals.total, 'answer')} from the cache"
 
 
-def totals_sentence(run: RunRow, totals: Totals, measures: Sequence[str] = (), *, whole: bool = False) -> str:
-    """`counts_sentence` for a part of a run with its cost, or for the `whole` run, with its budget."""
-    cost = run_cost(totals, run_budget(run) if whole else None)
+def totals_sentence(run: RunRow, totals: Totals, measures: Sequence[str] = (), cost: Cost | None = None) -> str:
+    """`counts_sentence` for a part of a run with its own cost, or with another one, such as that of the whole run."""
+    cost = run_cost(totals) if cost is None else cost
     return f"{counts_sentence(totals, measures, over=run.status in OVER_STATUSES)} · {cost.text}"
 
 

@@ -175,7 +175,9 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     if GENERATION in run.config:
         wrote, folder = generation_figures(reader, run), run.config[GENERATION]["folder"]
         say(f"it {wrote} into {folder} and has no answers of its own")
-    say_columns(run, reader.totals_by(run.id, "column"), column_measures(reader, run, totals), about.sentence)
+    say_columns(
+        run, reader.totals_by(run.id, "column"), column_measures(reader, run, totals), about.sentence, about.cost
+    )
     for line in baseline_lines(reader, run):
         say(line)
     if skipped_line := skipped_sentence(reader.skipped(run.id), reader.left_out(run.id)):

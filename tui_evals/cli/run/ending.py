@@ -12,7 +12,7 @@ from tui_evals.datasets.document import companion_of
 from tui_evals.files import is_stream
 from tui_evals.present.answers import cause_texts
 from tui_evals.present.gates import gate_lines, gate_texts
-from tui_evals.present.runs import Column, line_names, totals_sentence
+from tui_evals.present.runs import Column, Cost, line_names, totals_sentence
 from tui_evals.reports.results import endings, kind_of, report_kind, together, whole_runs, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, FailureCause, RunRow, Totals
@@ -100,12 +100,13 @@ def kind_named(file: Path) -> str:
 
 
 def say_columns(
-    run: RunRow, columns: Mapping[Column, Totals], measures: Mapping[Column, Sequence[str]], together: str
+    run: RunRow, columns: Mapping[Column, Totals], measures: Mapping[Column, Sequence[str]], together: str, cost: Cost
 ) -> None:
     """A line for each prompt and target, and one for all of them, which have no rate together."""
     names, alone = line_names(run), len(columns) == 1
     for column, totals in columns.items():
-        says = totals_sentence(run, totals, measures.get(column, ()), whole=alone)
+        # The run also paid for calls without an answer, such as the one that asks whether a target is back.
+        says = totals_sentence(run, totals, measures.get(column, ()), cost if alone else None)
         say(f"{safe_line(names[column])}: {says}")
     if not alone and columns:
         say(f"all {len(columns)} columns: {together}")

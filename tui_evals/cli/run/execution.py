@@ -33,6 +33,8 @@ from tui_evals.present.runs import (
     destination_lines,
     look_sentence,
     overshoot_sentence,
+    run_budget,
+    run_cost,
     totals_data,
     totals_sentence,
 )
@@ -370,8 +372,8 @@ def _say_end(
         return
     if how.quiet:
         return
-    together = totals_sentence(run, outcome.totals, whole=True)
-    say_columns(run, outcome.by_column, measures, together)
+    cost = run_cost(outcome.totals, run_budget(run))
+    say_columns(run, outcome.by_column, measures, totals_sentence(run, outcome.totals, cost=cost), cost)
     if skipped_line := skipped_sentence(*aside):
         say(skipped_line)
     if kept is not None and kept[0]:
