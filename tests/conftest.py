@@ -61,6 +61,7 @@ def pytest_collection_finish() -> None:
 
 
 _NUMBERS = itertools.count()
+_CHECKOUT = str(Path(__file__).parents[1])
 _EVERYTHING_IS_OURS = json.dumps({"trees": {"/": f"{os.stat('/').st_dev}:{os.stat('/').st_ino}"}, "projects": {}})
 
 
@@ -116,7 +117,8 @@ def forgotten_modules() -> Iterator[None]:
     before = {*sys.modules}
     yield
     for name in {*sys.modules} - before:
-        if (getattr(sys.modules[name], "__file__", None) or "").startswith(tempfile.gettempdir()):
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if file.startswith(tempfile.gettempdir()) and not file.startswith(_CHECKOUT):  # which may be a temporary one
             del sys.modules[name]
 
 

@@ -156,7 +156,7 @@ def test_calls_that_fail_are_counted_in_a_note_and_tried_again_by_the_same_comma
     name = "review" if step == "validity" else step
     counted = "0 of 2 rules done, 2 failed." if step == "groundedness" else "0 of 4 tests done, 4 failed."
     assert f"note: {name}: {counted} Reason: " in told and "The server is unwell" in told
-    assert "The same command tries the failed ones again." in told
+    assert "The same command retries the failed ones." in told
     shop.server.manners.clear()
     shop.generate(*options)
     assert shop.server.answered(step) == (2 if step == "groundedness" else 4)
@@ -168,9 +168,7 @@ async def test_the_workbench_says_at_the_end_how_many_pieces_were_made_and_how_m
     async with at_the_workbench(shop.root, size=(160, 45)) as person:
         shop.generating(*amounts(shop))
         await person.until(lambda: "shop.json is made" in person.said(), 60)
-        assert (
-            "groundtruth: 0 of 4 tests done, 4 failed. Reason: " in person.said() and "8 tries again" in person.said()
-        )
+        assert "groundtruth: 0 of 4 tests done, 4 failed. Reason: " in person.said() and "8 retries" in person.said()
 
 
 def test_a_judge_without_a_number_leaves_the_ground_truth_unscored(shop):

@@ -96,14 +96,18 @@ def test_two_workbenches_on_one_file_tell_each_other_and_lose_nothing_when_both_
     assert not list((folder / ".evals" / "sessions").glob("*.lock"))
 
 
-async def test_of_several_datasets_with_kept_edits_the_one_that_was_opened_is_shown_in_the_end(file):
-    other = file.parent / "other.json"
-    other.write_text(file.read_text())
+def left_behind(file, *names):
+    """Edits of an ended session to each of these files, which add an item to those of `file`."""
     with Writer(open_store(file.parent / ".evals" / "evals.db")) as writer:
-        for one in (other, file):
-            edited = Editing(load(one))
-            edited.apply({**edited.data, "items": [*ITEMS, {"prompt": f"kept of {one.stem}"}]}, "edit")
-            writer.draft_put(f"{one}\tan-ended-session", edited.document.digest, edited.draft())
+        for name in names:
+            edited = Editing(load(file))
+            edited.apply({**edited.data, "items": [*ITEMS, {"prompt": f"kept of {name}"}]}, "edit")
+            writer.draft_put(f"{file.parent / name}\tan-ended-session", edited.document.digest, edited.draft())
+
+
+async def test_of_several_datasets_with_kept_edits_the_one_that_was_opened_is_shown_in_the_end(file):
+    (file.parent / "other.json").write_text(file.read_text())
+    left_behind(file, "other.json", "data.json")
     async with at_the_workbench(file.parent, dataset=file.name) as person:
         await person.sees("1 item · other.json")
         await person.press("enter")
@@ -114,11 +118,7 @@ async def test_of_several_datasets_with_kept_edits_the_one_that_was_opened_is_sh
 
 
 async def test_kept_edits_under_a_name_that_no_file_can_have_do_not_hide_those_of_others(file):
-    with Writer(open_store(file.parent / ".evals" / "evals.db")) as writer:
-        for one in (file.parent / f"{'x' * 500}.json", file):
-            edited = Editing(load(file))
-            edited.apply({**edited.data, "items": [*ITEMS, {"prompt": "kept"}]}, "edit")
-            writer.draft_put(f"{one}\tan-ended-session", edited.document.digest, edited.draft())
+    left_behind(file, f"{'x' * 500}.json", "data.json")
     async with at_the_workbench(file.parent, dataset=file.name) as person:
         await person.sees("· xxx")
         await person.press("enter")

@@ -190,7 +190,8 @@ def undo(file: Path, *, force: bool = False) -> Step:
         if _digest(now) != step.after and not force:
             raise CannotUndo(
                 f"{file} was changed after `{step.what}`, so nothing was undone. "
-                f"{_where(history, step.before)} before that command. Use --force to restore that"
+                f"{_where(history, step.before)} before that command. "
+                "Use --force to undo it anyway: that replaces the current content"
             )
         step = replace(step, after=_digest(now))
         _put_back(_with(history, place, step, done=place), now, step.before)
@@ -210,7 +211,8 @@ def redo(file: Path, *, force: bool = False) -> Step:
         if _digest(now) != step.before and not force:
             raise CannotUndo(
                 f"{file} was changed since `{step.what}` was undone, so nothing was redone. "
-                f"{_where(history, step.after)} after that command. Use --force to restore that"
+                f"{_where(history, step.after)} after that command. "
+                "Use --force to redo it anyway: that replaces the current content"
             )
         step = replace(step, before=_digest(now))
         _put_back(_with(history, place, step, done=place + 1), now, step.after)

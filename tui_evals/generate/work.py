@@ -369,7 +369,7 @@ class Generation:
     """Takes warnings for the user."""
     progress: Callable[[str, int, int], None] = lambda step, done, total: None
     gaps: dict[str, str] = field(default_factory=dict)
-    """By the name of a step of which parts failed: how many are done, how many failed, and why."""
+    """For each step with failed parts: how many are done, how many failed, and why."""
     under_test: tuple[str, ...] = ()
     """The models that exports are written for."""
     again: frozenset[int] = field(default_factory=frozenset)
@@ -378,11 +378,11 @@ class Generation:
     """The positions of the output rules whose inverse is rewritten."""
 
     def note_failures(self, step: str, done: str, failures: Sequence[CannotGenerate]) -> None:
-        """Tell that parts of a step failed, and keep that for the end; `done` says how many of which did not."""
+        """Report the failed parts of a step, now and at the end; `done` counts the others, as in `3 of 4 tests`."""
         reason = "Reason" if len(set(map(str, failures))) == 1 else "First reason"
         why = str(failures[0]).rstrip(".")
         self.gaps[step] = f"{done} done, {len(failures):,} failed. {reason}: {why}."
-        self.tell(f"{step}: {self.gaps[step]} The same command tries the failed ones again.")
+        self.tell(f"{step}: {self.gaps[step]} The same command retries the failed ones.")
 
     @property
     def body(self) -> str:

@@ -314,7 +314,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def gaps_text(now: ActivityRow) -> str:
-    """Of which steps pieces failed: how many were made, how many failed, and why; empty where none failed."""
+    """For each step with failed parts: how many are done, how many failed, and why; empty without any."""
     gaps = now.facts.get("gaps")
     return " ".join(f"{step}: {said}" for step, said in gaps.items()) if isinstance(gaps, dict) else ""
 

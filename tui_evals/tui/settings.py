@@ -97,8 +97,8 @@ def _fields(settings: Settings, themes: tuple[str, ...]) -> tuple[Field, ...]:
         Field("concurrency", "whole", "Calls in flight at once, per target.", default="10"),
         Field("repeats", "whole", "How often each item is asked."),
         Field("budget", "number", "Stop a run before it spends more US dollars.", default="none"),
-        Field("confirm dollars", "number", "A run above these US dollars is not started by enter alone.", default="1"),
-        Field("confirm calls", "whole", "A run above these calls is not started by enter alone.", default="500"),
+        Field("confirm dollars", "number", "Enter alone does not start a run that costs more US dollars.", default="1"),
+        Field("confirm calls", "whole", "Enter alone does not start a run with more calls.", default="500"),
         Field("durable", "yes", "Whether answers survive a power cut too, for some speed.", default="no"),
     )
 

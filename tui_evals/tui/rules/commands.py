@@ -85,7 +85,7 @@ async def _announce(desk: Desk, row: ActivityRow) -> None:
     desk.workspace.look()
     desk.post_message(StateChanged())
     gaps = gaps_text(row)
-    more = f", 8 tries again what failed. {gaps}" if gaps else ""
+    more = f", 8 retries what failed. {gaps}" if gaps else ""
     opened = desk.workspace.editing is None and not desk.writing and await enter_file(desk, file)
     keys = ": 7 shows its rules, r runs its tests" if opened else "; o opens it"
     desk.tell(f"{file.name} is made{keys}{more}", "warn" if gaps else "info")
