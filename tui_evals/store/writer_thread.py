@@ -24,8 +24,8 @@ from tui_evals.store.spill import LASTING, Spill
 
 _QUEUE = 1_000
 _UNHURRIED = 0.003  # seconds that rows wait to share the commit of others, when no caller waits for them
-_GATHERING = 0.002  # seconds without another row after which what has gathered is committed
-_LONGEST_GATHERING = 0.012
+_GATHERING = 0.0005  # seconds without another row after which what has gathered is committed
+_LONGEST_GATHERING = 0.002
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
 _LOOK = 0.5  # seconds after which a process that commits nothing checks whether the file is still the store
