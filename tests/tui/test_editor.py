@@ -192,6 +192,26 @@ def test_values_and_tools_stand_behind_their_names_and_share_the_room(tmp_path):
     assert "function_name: What it does, and when to call it." in text and '2: {⏎  "type": "web_search"' in text
 
 
+def test_a_tool_is_shown_as_what_it_says_and_the_parameters_it_takes(tmp_path):
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "days": {}}, "required": ["city"]}
+    said = {"name": "weather", "description": "Tells the weather.", "parameters": schema}
+    tools = [{"type": "function", "function": said}, {"type": "function", "name": "clock"}]
+    made = workspace(tmp_path, {"prompt": "x", "tools": tools}, where=("items", 0))
+    page = [line.split() for line in shown(made).splitlines()]
+    assert ["tools", "weather:", "Tells", "the", "weather."] in page and ["clock:", "takes", "no", "parameters"] in page
+    rows = [line.split() for line in plain(part_rows(made, "tools", 76, None, 40))]
+    at = rows.index(["weather", "Tells", "the", "weather."])
+    assert rows[at + 1 : at + 4] == [
+        ["city:", "string,", "required"],
+        ["days"],
+        ["clock", "takes", "no", "parameters"],
+    ]
+    for broken in ({"required": 5, "properties": {"a": 1}}, {"properties": 5}, []):
+        tool = {"function": {"name": "weather", "parameters": broken}}
+        made = workspace(tmp_path, {"prompt": "x", "tools": [tool]}, where=("items", 0))
+        assert "weather: a" in shown(made) or "weather: takes no" in shown(made)
+
+
 def test_messages_stand_behind_their_roles_with_their_line_breaks(tmp_path):
     messages = [{"role": "user", "content": "one\ntwo"}, {"role": "assistant", "tool_calls": [{"id": "c"}]}, 5]
     made = workspace(tmp_path, {"prompt": "x", "messages": messages}, where=("items", 0))

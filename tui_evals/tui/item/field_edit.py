@@ -37,6 +37,7 @@ from tui_evals.tui.item.rows import (
     problem_rows,
     read_value,
     sentence_rows,
+    tool_outline,
     value_as_text,
     value_at,
     why_not_here,
@@ -214,8 +215,10 @@ def part_rows(workspace: Workspace, field: str, width: int, lit: Hashable = None
     made = parts_of(shape, value)
     column = min(max((cell_width(safe(part.label)) for part in made), default=0) + 2, _COLUMN, width // 3)
 
+    shown = [tool_outline(part.value) if shape == "tools" else part.value for part in made]
+
     def previews(most: int) -> list[list[Line]]:
-        return [preview("", part.value if part.value != "" else None, width - column, most=most) for part in made]
+        return [preview("", one if one != "" else None, width - column, most=most) for one in shown]
 
     def page(values: list[list[Line]]) -> list[Row]:
         return _page_of_parts(workspace, field, shape, [*zip(made, values, strict=True)], column, width, lit)

@@ -379,7 +379,7 @@ def preview(name: str, value: Any, width: int, style: Style = "", most: int = LE
         return _entry_lines(entries[: _room_for(entries, most)], len(entries), "values", width, style, most)
     if isinstance(value, list) and value and name == "tools":
         shown = _room_for(value, most)
-        entries = [(part.label, _about_tool(part.value)) for part in parts_of("tools", value[:shown])]
+        entries = [(part.label, tool_outline(part.value)) for part in parts_of("tools", value[:shown])]
         return _entry_lines(entries, len(value), "tools", width, style, most)
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
@@ -440,11 +440,25 @@ def _labelled(label: str, value: Any, width: int, style: Style, most: int) -> li
     return [(piece, *line) for piece, line in zip(before, lines, strict=True)] if called else lines
 
 
-def _about_tool(tool: Any) -> Any:
-    """The description of a tool, otherwise the whole tool."""
+def tool_outline(tool: Any) -> Any:
+    """What a function says of itself, then each parameter in a line; another tool whole."""
     body = tool.get("function", tool) if isinstance(tool, dict) else None
-    about = body.get("description") if isinstance(body, dict) else None
-    return about if isinstance(about, str) else tool
+    if not isinstance(body, dict) or not isinstance(body.get("name"), str):
+        return tool
+    schema = body.get("parameters")
+    known = schema if isinstance(schema, dict) else {}
+    properties, required = known.get("properties"), known.get("required")
+    about = body.get("description")
+    lines = [about] if isinstance(about, str) else []
+    for name, one in properties.items() if isinstance(properties, dict) else ():
+        facts = (
+            [one.get("type"), "required" if isinstance(required, list) and name in required else None]
+            if isinstance(one, dict)
+            else []
+        )
+        said = ", ".join(fact for fact in facts if isinstance(fact, str))
+        lines.append(f"{name}: {said}" if said else name)
+    return "\n".join(lines) or "takes no parameters"
 
 
 def _more_line(count: int, what: str) -> list[Line]:
