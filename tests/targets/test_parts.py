@@ -76,6 +76,14 @@ def test_the_items_of_a_response_are_parts():
     json.dumps(reply.transcript.messages[0].parts[1].data)
 
 
+def test_why_a_response_is_incomplete_is_kept_also_where_the_reason_is_new():
+    output = [{"type": "message", "content": [{"type": "output_text", "text": "Par"}]}]
+    known = {"max_output_tokens": "length", "content_filter": "content_filter", "out_of_luck": "out_of_luck"}
+    for reason, end in [*known.items(), (None, "incomplete")]:
+        details = {"status": "incomplete", "incomplete_details": {"reason": reason} if reason else None}
+        assert parse_response({"object": "response", "output": output, **details}).finish_reason == end
+
+
 def test_a_malformed_call_of_gemini_is_no_usual_end():
     fields = {"native_finish_reason": "MALFORMED_FUNCTION_CALL"}
     reply = parse_completion(completion(content="", choice={"provider_specific_fields": fields}))
