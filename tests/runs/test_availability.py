@@ -4,9 +4,12 @@ Only a question that is broken becomes a row: one that the target cannot answer 
 """
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
+from tests.runs.conftest import kill, until
 from tests.server import SHORT
 
 VERDICT = '{"reason": "fine", "score": 5}'
@@ -29,6 +32,11 @@ def statuses(project, target=None):
     with project.reader() as reader:
         rows = list(reader.all_rows(reader.find_run("last").id))
         return [row.status for row in rows if target is None or row.target == target]
+
+
+def noted_calls(project, target):
+    with closing(sqlite3.connect(project.database)) as store:
+        return store.execute("SELECT count(*) FROM calls WHERE target = ?", [target]).fetchone()[0]
 
 
 def run_row(project):
@@ -102,6 +110,22 @@ def test_a_target_that_cannot_be_asked_from_the_start_holds_up_no_other(project,
     project.server.behave("other-model")
     project.do("resume", "last", "--quiet")
     assert statuses(project) == ["pass"] * 60 and asked(project, "test-model") == [1] * 30
+
+
+def test_what_a_refusing_target_was_asked_is_in_flight_no_more_while_others_are(project):
+    configure(project, "other", timeout=200)
+    project.server.behave("test-model", always="hang")
+    project.server.behave("other-model", always="401", latency=0.5)
+    project.dataset(30)
+    process = project.start("run", "data.json", "--target", "main,other", "--quiet")
+    try:
+        until(lambda: asked(project, "other-model"))
+        until(lambda: noted_calls(project, "other") >= AT_ONCE)
+        until(lambda: statuses(project, 0).count("running") == AT_ONCE)
+        until(lambda: set(statuses(project, 1)) == {"pending"}, 60)
+        assert run_row(project).status == "running"
+    finally:
+        kill(process)
 
 
 @pytest.mark.parametrize("kind", ["401", "402", "404"])

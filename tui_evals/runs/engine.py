@@ -385,7 +385,9 @@ class Engine:
         return self._storing.wait
 
     def left_open(self, answers: Sequence[int]) -> None:
-        """Nothing to do: open answers are pending in the store."""
+        """Show answers as pending again, though some of their questions were put."""
+        for answer in answers:
+            self._writer.waiting(self._run.id, None, answer)
 
     @property
     def stopping(self) -> bool:
