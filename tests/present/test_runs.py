@@ -6,6 +6,7 @@ from tests.present.rows import a_run, totals
 from tui_evals.present.runs import (
     column_names,
     counts_sentence,
+    destination_lines,
     judge_name,
     look_sentence,
     next_step,
@@ -24,6 +25,16 @@ def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
     assert found.headline == "■ finished in 1m 30s"
     assert found.sentence == "2 of 3 pass (66.7 %, 95 % interval 15.1 to 99.2) · $0.0200 and 2 unpriced"
     assert (found.reason, found.next_step) == ("", "")
+
+
+def test_targets_that_send_the_same_to_one_host_share_a_line():
+    said = {name: {"sentence": "sends KEY to a.example"} for name in ("main", "other", "judge")}
+    said |= {name: {"sentence": "sends its questions to b.example"} for name in ("local", "small")}
+    assert destination_lines(said) == [
+        "main, other, judge send KEY to a.example",
+        "local, small send their questions to b.example",
+    ]
+    assert destination_lines({"main": {"sentence": "sends KEY to a.example"}}) == ["main sends KEY to a.example"]
 
 
 def test_a_run_that_stopped_says_what_goes_on_with_it():

@@ -78,7 +78,7 @@ def test_what_is_dear_or_long_or_has_no_price_is_thought_of_twice():
     assert why_think_twice(Estimate(500, 0, 1.01), *usual) == "this costs more than $1.00"
     assert why_think_twice(Estimate(400, 101, 0.0), *usual) == "this takes more than 500 calls"
     assert why_think_twice(Estimate(600, 0, 0.0, cached=100), *usual) == ""
-    assert why_think_twice(Estimate(1, 0, 0.0, unpriced=("m",)), *usual) == "the price of m is unknown"
+    assert why_think_twice(Estimate(1, 0, 0.0, unpriced=("m",)), *usual) == "what it costs is not known"
     assert why_think_twice(Estimate(6, 0, 3.0), 4.0, 5) == "this takes more than 5 calls"
 
 

@@ -223,7 +223,7 @@ def _known(estimate: Estimate) -> str:
 def why_think_twice(estimate: Estimate, most_cost: float, most_calls: int) -> str:
     """Why a run is not to be started by a key that was pressed in passing; empty where it may."""
     if estimate.unpriced:
-        return f"the price of {', '.join(estimate.unpriced)} is unknown"
+        return "what it costs is not known"
     if estimate.with_files:
         return "what its pictures, sounds and PDFs cost is not counted"
     if estimate.known_cost > most_cost:

@@ -297,10 +297,20 @@ def lost_runs_sentence(store: Path, keys: Sequence[str]) -> str:
 
 
 def destination_lines(destinations: object) -> list[str]:
-    """The destinations of each target and judge, from a plan or a stored run."""
+    """The destinations of targets and judges, from a plan or a stored run; a line for all of one destination."""
     kept = destinations if isinstance(destinations, dict) else {}
-    said = {str(name): to.get("sentence") for name, to in kept.items() if isinstance(to, dict)}
-    return [safe_line(f"{name} {sentence}") for name, sentence in said.items() if isinstance(sentence, str)]
+    names: dict[str, list[str]] = {}
+    for name, to in kept.items():
+        if isinstance(to, dict) and isinstance(sentence := to.get("sentence"), str):
+            names.setdefault(sentence, []).append(str(name))
+    return [
+        safe_line(f"{', '.join(same)} {sentence if len(same) == 1 else _of_several(sentence)}")
+        for sentence, same in names.items()
+    ]
+
+
+def _of_several(sentence: str) -> str:
+    return sentence.replace("sends its", "send their", 1).replace("sends ", "send ", 1)
 
 
 def change_lines(run: RunRow) -> list[str]:
