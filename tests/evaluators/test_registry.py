@@ -4,11 +4,12 @@ import asyncio
 import json
 import time
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from tests.evaluators.tables import each_row
 from tui_evals import plugins
@@ -183,6 +184,15 @@ def test_modifiers_stand_on_every_evaluator():
         assert {"negate", "weight"} <= set(kind.Options.model_fields), kind.name
         asked = {"judge", "embedder"} & set(kind.Options.model_fields)
         assert asked == ({"embedder" if kind.embeds else "judge"} if kind.judged or kind.may_ask else set()), kind.name
+
+
+def test_every_number_that_is_a_default_is_one_that_its_option_takes():
+    for kind in KINDS:
+        for name, option in kind.Options.model_fields.items():
+            if isinstance(option.default, int | float):
+                TypeAdapter(Annotated[option.annotation, *option.metadata, kind.name, name]).validate_python(
+                    option.default
+                )
 
 
 class Polite(Evaluator):

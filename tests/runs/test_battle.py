@@ -10,6 +10,9 @@ import pytest
 from tests.cli.helpers import Shell
 from tests.runs.conftest import kill, until
 from tests.runs.test_terminal import Terminal
+from tui_evals.compare.battles import Match
+from tui_evals.runs.battle import BattleState
+from tui_evals.store.battles import Bout
 
 JUDGES = r"""
 import json, re
@@ -172,6 +175,17 @@ def test_what_was_answered_is_not_asked_again_even_when_its_bout_was_not_over(ar
     kill(process)
     told(*runs, "--judge", "judge")
     assert judged(arena)[0]["asked"] == 1
+
+
+def test_a_battle_without_a_verdict_names_the_first_reason_that_there_is():
+    def why(*reasons):
+        asked = {"left": 1, "right": 2, "judge": "judge", "question": "q", "first": None, "second": None}
+        bouts = [Bout(**asked, reason=reason) for reason in reasons]
+        matches = [[Match(number, bout) for number, bout in enumerate(bouts)]]
+        return BattleState(runs=(), duels=(), matches=matches, tallies=(), lean=None, ratings=()).why_undecided
+
+    assert why("\nit could not be read", "another") == "it could not be read"
+    assert why() == why("") == "no reason is known"
 
 
 @pytest.mark.nightly
