@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.bench.compatibility import RECORDED, compared, page_table, table
+from tests.bench.compatibility import RECORDED, compared, is_older, page_table, table
 from tui_evals.evaluators.base import is_installed
 
 KNOWN = {"contains-json": "contains-json of '[1, 2]'"}
@@ -32,3 +32,7 @@ def test_the_manual_has_the_table(rows):
         return [line for line in text.strip().splitlines() if is_installed("sqlglot") or "-sql " not in line]
 
     assert lines(page_table()) == lines(table(TOLD, rows))
+
+
+def test_what_an_older_promptfoo_says_replaces_nothing():
+    assert is_older({"promptfoo": "0.99.1"}) and not is_older(TOLD)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -94,3 +96,13 @@ def test_without_it_the_prompt_is_fenced_as_before(registry: Registry) -> None:
     data, losses = registry.find("letter-graded.dev.v0")[0].document()
     assert "compat" not in data["default_evaluators"]["ModelGraded"]
     assert any("--faithful" in sentence for sentence in losses.sentences())
+
+
+def test_the_package_that_is_installed_does_what_was_recorded() -> None:
+    python = os.environ.get("EVALS_PYTHON")
+    if not python:
+        pytest.skip("needs EVALS_PYTHON, the interpreter of an environment with evals (tests/interop)")
+    script = FOLDER.parents[1] / "interop" / "evals_registry.py"
+    done = subprocess.run([python, script, FOLDER / "letter"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"] == REAL

@@ -5,15 +5,14 @@ arthur-bench needs pydantic 1 and tui_evals needs pydantic 2, so there are two s
     python tests/interop/arthur_bench.py write FOLDER      # where arthur-bench and textstat 0.7.3 are installed
     python tests/interop/arthur_bench.py compare FOLDER    # where tui_evals is installed; also on your own bench_runs/
 
-What arthur-bench imports for its model-based scorers (torch, langchain, …) need not be there: the ones used here
-compute their scores without it. Nothing is sent anywhere.
+What arthur-bench imports for its model-based scorers (torch, langchain, tiktoken, …) is replaced, installed or not: the
+ones used here compute their scores without it, and some of it loads files from the network. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.machinery
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -57,8 +56,6 @@ def write(folder: Path) -> None:
     os.environ |= {"BENCH_TELEMETRY_DISABLED": "1", "BENCH_FILE_DIR": str(folder)}
     sys.path[:] = [place for place in sys.path if Path(place or ".").resolve() != HERE]  # this file has its name
     for name in HEAVY:
-        if name.partition(".")[0] not in sys.modules and importlib.util.find_spec(name.partition(".")[0]):
-            continue
         module = MagicMock()
         module.__spec__, module.__path__ = importlib.machinery.ModuleSpec(name, None), []
         sys.modules[name] = module

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -240,3 +243,14 @@ def test_a_file_that_is_no_json_object_is_named(folder, text):
     (folder / "capitals" / "suite.json").write_text(text)
     with pytest.raises(DatasetError, match=r"capitals/suite\.json"):
         read(folder)
+
+
+def test_the_package_that_is_installed_scores_as_we_do(tmp_path):
+    python = os.environ.get("ARTHUR_PYTHON")
+    if not python:
+        pytest.skip("needs ARTHUR_PYTHON, the interpreter of an environment with arthur-bench (tests/interop)")
+    script = Path(__file__).parents[2] / "interop" / "arthur_bench.py"
+    for words in ([python, "-W", "ignore", script, "write"], [sys.executable, script, "compare"]):
+        done = subprocess.run([*words, tmp_path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "words · only: 8 rows by word_count_match, 0 differ" in done.stdout
