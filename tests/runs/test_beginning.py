@@ -116,6 +116,8 @@ def test_what_the_cache_answers_needs_neither_key_nor_server(project, nobody, mo
     assert [run.status for run in runs(project)] == ["finished", "finished"]
     project.dataset(3)
     assert "KEY_OF_THIS_TEST, which is not set" in project.do("run", "data.json", "-t", "main", code=3)
+    said = project.do("run", "data.json", "-t", "main", code=3, KEY_OF_THIS_TEST="")
+    assert "which is empty. Set KEY_OF_THIS_TEST; a file such as .env.local counts only" in said
     assert len(runs(project)) == 2
 
 

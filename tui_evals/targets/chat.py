@@ -34,9 +34,11 @@ def resolve_reference(value: str | None, environment: Mapping[str, str], setting
         return value
     name = value[4:]
     if not environment.get(name, "").strip():
+        empty = f"empty. Set {name}; a file such as .env.local counts only where the shell does not set it."
+        missing = f"not set. Set {name}, or write it to .env.local."
+        which = empty if name in environment else missing
         raise ConfigurationError(
-            f"The target {target} takes its {setting} from the environment variable {name}, which is not set. "
-            f"Set {name}, or write it to .env.local."
+            f"The target {target} takes its {setting} from the environment variable {name}, which is {which}"
         )
     return environment[name].strip()
 
