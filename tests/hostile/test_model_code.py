@@ -193,6 +193,21 @@ def test_the_network(kind: str, attempt: str, listener: tuple[int, list[object]]
     assert not connected
 
 
+def test_no_signal_is_sent_through_a_file_and_no_key_is_typed_into_a_terminal(kind: str) -> None:
+    code = """
+        import errno, fcntl, termios
+        def refused(call, command):
+            try: call(999, command, 0)
+            except OSError as problem: return problem.errno == errno.EPERM
+        def attack():
+            commands = (fcntl.F_SETOWN, fcntl.F_SETSIG, 15), (0x8901, 0x8902, termios.TIOCSCTTY, termios.TIOCSTI)
+            tried = zip((fcntl.fcntl, fcntl.ioctl), commands)
+            allowed = [refused(fcntl.fcntl, fcntl.F_GETFD), refused(fcntl.ioctl, termios.TIOCGWINSZ)]
+            return [all(refused(call, one) for one in some) for call, some in tried] + allowed
+    """
+    assert outcome(code) == "[True, True, False, False]"
+
+
 def test_killing(kind: str, bystander: subprocess.Popen[bytes]) -> None:
     code = f"""
         import ctypes, os, resource, signal

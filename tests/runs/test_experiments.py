@@ -46,6 +46,17 @@ def test_it_gives_the_options_of_a_run(here):
     assert experiment.document()[0].data["items"][0] == {"prompt": "ask 0", "expected_response": "Yes."}
 
 
+def test_a_prompt_is_a_text_a_file_or_messages(here):
+    (here / "own.txt").write_text("From a file: {{prompt}}")
+    chat = '{name: chat, messages: [{role: system, content: Be brief.}, {role: user, content: "{{prompt}}"}]}'
+    listed = f'["Say {{{{prompt}}}}", {chat}, {{name: own, file: own.txt}}, {{file: own.txt}}]'
+    text, messages, named, file = read(here, f"data: cases.csv\ntargets: demo\nprompts: {listed}\n").prompts()
+    assert (text.name, text.template) == ("prompt 1", "Say {{prompt}}") and file == here / "own.txt"
+    assert (named.name, named.template) == ("own", "From a file: {{prompt}}") and messages.name == "chat"
+    sections = messages.prompty.sections
+    assert [(one.role, one.text) for one in sections] == [("system", "Be brief."), ("user", "{{prompt}}")]
+
+
 def test_yaml_toml_and_json_say_the_same(here):
     yaml = read(here, "data: cases.csv\ntargets: demo\nrepeats: 3\n")
     toml = read(here, 'data = "cases.csv"\ntargets = ["demo"]\nrepeats = 3\n', "experiment.toml")
