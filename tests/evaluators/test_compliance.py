@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.evaluators.helpers import Judge, score
 from tests.evaluators.tables import each_row
 from tui_evals.evaluators.compliance import Compliance, discover_metrics, metric_evaluator, parse_metric, parse_ok_err
+from tui_evals.evaluators.verdicts import parse_scale
+from tui_evals.text.measures import Measure
 
 RULES = "The output is one tag."
 
@@ -369,3 +371,12 @@ def test_with_compat_an_unreadable_reply_is_asked_about_once_and_an_empty_answer
     assert len(judge.questions) == 1
     assert score(kind, {"compat": True}, Judge("So it is OK"), response="").result == "pass"
     assert score(kind, {"compat": True}, Judge("ERR"), response="NN").result == "fail"
+
+
+def test_what_a_metric_measures_is_what_its_file_declares(tmp_path: Path) -> None:
+    declared = metric_evaluator("graded", write(tmp_path, "graded", "scale: [1, 5]")).declared_measure()
+    assert declared == parse_scale([1, 5]).measure != Measure()
+    silent = metric_evaluator("nice", write(tmp_path, "nice"))
+    assert silent.declared_measure() == silent.measure
+    broken = metric_evaluator("odd", write(tmp_path, "odd", "scale: [5, 1]"))
+    assert broken.declared_measure() == broken.measure
