@@ -262,7 +262,7 @@ class RetrievalResult(Evaluator):
         )
         judged = (claim, *(piece.text for piece in extracts))
         (supported, number, reason), _ = await ask_judge(self.ask, question, partial(read_entailment, judged=judged))
-        hit = hits[number - 1] if supported and 0 < (number or 0) <= len(hits) else None
+        hit = hits[number - 1] if supported and number is not None and 0 < number <= len(hits) else None
         return Finding(claim, supported, hit, reason)
 
 
