@@ -24,8 +24,7 @@ from tui_evals.store.spill import LASTING, Spill
 
 _QUEUE = 1_000
 _UNHURRIED = 0.003  # seconds that rows wait to share the commit of others, when no caller waits for them
-_GATHERING = 0.0005  # seconds without another row after which what has gathered is committed
-_LONGEST_GATHERING = 0.002
+_GATHERING = (0.0005, 0.002)  # seconds of waiting for more rows, the second only where the first brought some
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
 _LOOK = 0.5  # seconds after which a process that commits nothing checks whether the file is still the store
@@ -261,12 +260,14 @@ class WriterThread:
             return batch, self._closed
 
     def _gather(self) -> None:
-        """Wait while more rows keep arriving, because a commit costs as much as ten of them."""
-        until = time.monotonic() + _LONGEST_GATHERING
-        gathered = 0
-        while len(self._queue) > gathered and not (self._closed or self._urgent) and time.monotonic() < until:
+        """Wait for more rows while they keep arriving, because a commit costs as much as ten of them."""
+        for pause in _GATHERING:
             gathered = len(self._queue)
-            self._wake.wait(_GATHERING)
+            if self._closed or self._urgent:
+                return
+            self._wake.wait(pause)
+            if len(self._queue) == gathered:
+                return
 
     def _commit(self, batch: list[_Entry]) -> None:
         if self._spill is not None:
