@@ -4,10 +4,22 @@ import json
 
 from tests.store.helpers import said
 from tui_evals.present.answers import answer_words
-from tui_evals.present.transcripts import _other, transcript_lines, transcript_text
+from tui_evals.present.transcripts import _other, transcript_lines, transcript_text, understood_text
 from tui_evals.reports.page.texts import answer_block
 from tui_evals.store.rows import answer_record, body_of
-from tui_evals.transcript import Audio, File, Image
+from tui_evals.transcript import (
+    Audio,
+    Call,
+    Citation,
+    Document,
+    File,
+    Image,
+    Message,
+    Reasoning,
+    Result,
+    Retrieval,
+    Transcript,
+)
 
 from .rows import an_answer
 
@@ -72,3 +84,26 @@ def test_a_picture_a_sound_and_a_file_are_told_by_their_kind_address_and_size():
     )
     for part, text in parts:
         assert [line.text for line in _other(part)] == [text]
+
+
+def test_what_was_understood_of_a_reply_is_named_with_its_number():
+    assert understood_text("", 0, None) == "text – · tool calls – · chunks – · reasoning –"
+    assert understood_text("hi", 2, None).startswith("text ✓ · 2 tool calls ✓ · chunks –")
+    one, two, found = Call(id="a", name="find"), Call(id="b", name="pay"), Result(id="a", text="Ada")
+    other = Result(id="b", text="paid")
+
+    def of(*parts):
+        return understood_text("", 0, Transcript(messages=(Message(role="assistant", parts=parts),)))
+
+    assert "1 tool call ✓" in of(one) and "1 tool call with results ✓" in of(one, found)
+    assert "2 tool calls with 1 result ✓" in of(one, two, found)
+    assert "2 tool calls with results ✓" in of(one, two, found, other)
+    assert of(Retrieval(documents=(Document(text="x"),))).endswith("1 chunk ✓ · reasoning –")
+    seen = of(
+        Retrieval(documents=(Document(text="x"), Document(text="y"))),
+        Reasoning(text="why"),
+        Citation(),
+        Image(),
+        File(),
+    )
+    assert seen.endswith("2 chunks ✓ · reasoning ✓ · 1 citation ✓ · 2 attachments ✓")

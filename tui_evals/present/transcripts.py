@@ -191,7 +191,7 @@ def understood_text(text: str, calls: int, transcript: Transcript | None) -> str
     told = transcript or Transcript()
     pairs = calls_with_results(told)
     made, given = (len(pairs) or calls), sum(result is not None for _, result in pairs)
-    results = f" with {'results' if given == made else f'{given} results'}" if given else ""
+    results = f" with {'results' if given == made else _several(given, 'result')}" if given else ""
     documents, thought = documents_of(told), reasoning_text(told)
     cited, others = parts_of(told, Citation), [part for part in told.parts if isinstance(part, Image | Audio | File)]
     found = (
@@ -200,7 +200,7 @@ def understood_text(text: str, calls: int, transcript: Transcript | None) -> str
         (_several(len(documents), "chunk"), bool(documents)),
         ("reasoning", bool(thought)),
         *([(_several(len(cited), "citation"), True)] if cited else []),
-        *([(_several(len(others), "picture, sound or file"), True)] if others else []),
+        *([(_several(len(others), "attachment"), True)] if others else []),
     )
     return " · ".join(f"{name} {'✓' if is_there else '–'}" for name, is_there in found)
 
