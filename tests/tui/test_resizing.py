@@ -44,7 +44,7 @@ class Windows:
     def start(self, name, size):
         program = shlex.join([sys.executable, "-P", "-m", "tui_evals", "data.json"])
         self.tmux("new-session", "-d", "-s", name, "-x", str(size[0]), "-y", str(size[1]), program)
-        return self.until(name, lambda screen: "all keys" in screen and "checked yet" not in screen)
+        return self.until(name, lambda screen: "all keys" in screen and "being found" not in screen)
 
     def size(self, name, *sizes):
         for columns, lines in sizes:
