@@ -303,7 +303,7 @@ def test_a_run_starts_an_mcp_server_once_and_outlives_its_death(project):
     texts = [(detail.row.code, detail.answer.text) for detail in details(project)]
     gone = ("agentRequestFailed", None)
     assert texts == [(None, "Answer: found 1"), (None, "Answer: found 2"), gone, (None, "Answer: found 3")]
-    assert "is gone" in details(project)[2].answer.message
+    assert "is not available any more" in details(project)[2].answer.message
     assert (project.folder / "starts.txt").read_text() == "xx"
 
 

@@ -83,7 +83,7 @@ async def test_a_program_gives_its_tools_and_is_ended(server, tmp_path):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await tools.call("hang", {})
-    with pytest.raises(TargetError, match=r"is gone.*a fault of mine"):
+    with pytest.raises(TargetError, match=r"is not available any more.*a fault of mine"):
         await tools.call("die", {})
     assert (await tools.call("find", {"id": 8})).text == "found 8 for Ada"
     await tools.close()
@@ -120,7 +120,7 @@ async def test_a_server_is_reached_by_its_address(server, tmp_path):
         tools = opened(f"http://127.0.0.1:{port}/mcp", tmp_path, {"Authorization": "env:TOKEN"}, TOKEN="Bearer x")
         assert len(await tools.definitions()) == 4
         assert (await tools.call("find", {"id": 7})).text == "found 7 for nobody"
-        with pytest.raises(TargetError, match="is gone"):
+        with pytest.raises(TargetError, match="is not available any more"):
             await tools.call("die", {})
         await tools.close()
     finally:
