@@ -56,8 +56,21 @@ def pytest_collection_finish() -> None:
     """Set thousands of collected tests aside, which every full search for garbage would walk through for 0.4 s."""
     os.environ.pop("TUI_EVALS_TRUST", None)  # a bench sets it where it is imported
     gc.freeze()
+    gc.freeze = lambda: None  # what the product freezes after this, hundreds of times in one process, is let go
     gc.enable()
     gc.set_threshold(100_000, 50, 100)  # looking for cycles among the small things of a screen costs a tenth
+
+
+@pytest.fixture(autouse=True, scope="module")
+def files_given_back() -> Iterator[None]:
+    """Close the stores that are open only because so little garbage is looked for."""
+    yield
+    if len(os.listdir("/dev/fd")) > _MANY_FILES:
+        _collect()
+
+
+_MANY_FILES = 200
+_collect = gc.collect
 
 
 _NUMBERS = itertools.count()

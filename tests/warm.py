@@ -86,7 +86,7 @@ class End:
 
     def status(self, *, block: bool) -> int | None:
         """As `waitpid` says it; None while the process goes on."""
-        if not block and not select.select([self.file], [], [], 0)[0]:
+        if not block and not _ready(self.file, wait=0):
             return None
         with self.file:
             told = self.file.read(_NUMBER.size)
@@ -219,11 +219,11 @@ def _serve(channel: socket.socket) -> None:
     gc.freeze()
     channel.send(_NUMBER.pack(os.getpid()))
     while True:
-        ready, _, _ = select.select([channel, wake], [], [])
+        ready = _ready(channel, wake)
         if wake in ready:
             os.read(wake, 512)
             _tell_ends(ends)
-        if channel not in ready:
+        if channel.fileno() not in ready:
             continue
         asked, given, _, _ = socket.recv_fds(channel, _LARGEST, 4)
         if not asked:
@@ -240,6 +240,14 @@ def _serve(channel: socket.socket) -> None:
         for stream in streams:
             os.close(stream)
         ends[process] = end
+
+
+def _ready(*files: io.FileIO | socket.socket | int, wait: float | None = None) -> set[int]:
+    """The numbers of those files that something can be read from; a number may be one that `select` cannot take."""
+    poll = select.poll()
+    for file in files:
+        poll.register(file, select.POLLIN)
+    return {number for number, _ in poll.poll(wait)}
 
 
 def _tell_ends(ends: dict[int, int]) -> None:

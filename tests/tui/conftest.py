@@ -18,7 +18,6 @@ def project(tmp_path, server):
 
 
 @pytest.fixture(autouse=True)
-def memory_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workbench freezes the memory it starts with; of hundreds in one process none would ever be freed."""
-    monkeypatch.setattr(gc, "freeze", lambda: None)
+def no_search_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workbench looks for garbage after its first picture, which for hundreds in one process takes minutes."""
     monkeypatch.setattr(gc, "collect", lambda generation=2: 0)

@@ -78,7 +78,7 @@ async def test_a_function_with_a_mistake_is_not_taken_and_an_empty_text_adds_not
         await person.type("re")
         await person.press("enter")
         await person.sees(seconds=40, text="re is a module of Python's own")
-        await person.press("escape", "a")
+        await person.press("escape", "escape", "a")
         await person.type("new: python")
         await person.press("enter")
         await person.type("short")
