@@ -68,7 +68,7 @@ def test_runs_are_watched_read_mended_and_compared(project, size):
         # The head of the results: progress, time and cost, then each target by what tells it from the other.
         sees("G\r", rf"4 Results · {SHARED}monday")
         sees("", r"■ finished 24/24 in [\d.]+ m?s \$0\.\d+", r"one 75\.0 % \(46–94\) .*✓ 9", r"two 75\.0 % \(46–94\)")
-        sees("", r"item target status .*answer", r"…-0000 one ✗ fail .* ✗", r"…-0000 two ✗ fail")
+        sees("", r"item target status .*answer", r"…-0000 \S*one ✗ fail .* ✗", r"…-0000 \S*two ✗ fail")
 
         # A filter follows typing; the answer begins with its verdicts and why it failed.
         sees("/fail", r"6 of 24 · fail")
