@@ -79,6 +79,17 @@ def test_a_link_to_itself_in_what_promptfoo_names_is_said(clone, shell):
     assert "loop.csv" in done.err
 
 
+@pytest.mark.parametrize("name", ["rules.txt", "inverse_rules.txt", "intent.txt", "input_spec.txt"])
+def test_rules_of_more_than_a_megabyte_are_not_imported(clone, shell, name):
+    clone.write("made/tests.json", json.dumps([{"ruleid": 1, "testinput": "hi", "expectedoutput": "yes"}]))
+    clone.write("made/rules.txt", "The output is yes.\n")
+    clone.write(f"made/{name}", "a" * (2**20 + 1))
+    done = shell("import", "made", "--into", "made.json")
+    assert done.code == 2
+    assert f"{name} cannot be read: it is larger than 1 MiB" in done.err
+    assert not (clone.root / "made.json").exists()
+
+
 def test_a_dataset_behind_a_link_that_leads_out_is_not_looked_for(clone, tmp_path):
     (tmp_path / "secret.json").write_text('{"items": []}')
     (clone.root / "theirs.json").symlink_to(tmp_path / "secret.json")

@@ -364,6 +364,8 @@ _KEYS = {
 _ALONE = (f"{CONTEXT}.json", f"{REPORT}.json")
 _DEPTH = 3
 _LARGEST = 2**25
+_LARGEST_TEXT = 2**20
+"""Of a file of rules or of an intent, which the dataset, its run and the signature each repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,13 +502,14 @@ def _in_folder(folder: Path) -> tuple[dict[str, Piece], dict[str, UnreadableFile
 
 
 def _piece(file: Path, name: str) -> Piece:
-    return Piece(str(file), _read(file, root=file.parent), table=name.endswith(".csv"))
+    most = _LARGEST_TEXT if _KIND[name] in _TEXTS else _LARGEST
+    return Piece(str(file), _read(file, root=file.parent, most=most), table=name.endswith(".csv"))
 
 
-def _read(file: Path, *, root: Path | None = None) -> str:
+def _read(file: Path, *, root: Path | None = None, most: int = _LARGEST) -> str:
     """The text of a file that was named, or of one that was found in the folder `root`."""
     try:
-        return read_bytes(file, most=_LARGEST, root=root, follow_out=root is None).decode("utf-8-sig")
+        return read_bytes(file, most=most, root=root, follow_out=root is None).decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = problem.object.count(b"\n", 0, problem.start) + 1
         raise UnreadableFile(f"{file}:{line} is not UTF-8 text; save the file as UTF-8") from None
