@@ -18,6 +18,9 @@ from .screens import SCREENS, screens_of
 from .stores import MAY_RAISE, STORE_FILE
 from .watch import Act, Breach, Place, Sight, watched
 
+LINKED_CODE = ("helper.py", "out")
+"""The code of a function may be a link: what it leads to is hashed, because it is part of what is agreed to."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -74,6 +77,9 @@ class Enclosure:
                 sight.breaches.append(Breach(sight.act, "connection", called))
             if any(animal.malice in MAY_RAISE and animal.file == STORE_FILE for animal in animals):
                 sight.breaches = [breach for breach in sight.breaches if breach.law != "words"]
+            if any((animal.file, animal.malice) == LINKED_CODE for animal in animals):
+                read = f"read {self.place.outside / 'secret.txt'}"
+                sight.breaches = [breach for breach in sight.breaches if breach.seen != read]
             yield sight
         self._tidy()
 
