@@ -65,6 +65,19 @@ def test_a_name_makes_the_same_animal_again(enclosure):
     assert made[0] == made[1]
 
 
+@pytest.mark.parametrize(
+    ("animal", "act"),
+    [
+        (".evals/evals.db:texts:4268", ("trend", "data.json")),
+        (".evals/evals.db:schema:9123", ("db", "check")),
+        ("helper.py:out:9874", ("trust",)),
+    ],
+)
+def test_a_law_that_was_broken_holds(enclosure, animal, act):
+    (sight,) = enclosure.show([Animal.named(animal)], [act])
+    assert sight.breaches == []
+
+
 def breaking(law: str):
     """Something that breaks a law when it is done in a clone."""
 

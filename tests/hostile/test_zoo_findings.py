@@ -127,6 +127,37 @@ def test_a_store_with_something_else_where_json_is_kept_says_so(clone, shell, co
     assert "the store holds what tui-evals never wrote into it" in done.err
 
 
+def test_a_status_that_there_is_not_is_said(clone, shell):
+    with closing(sqlite3.connect(clone.root / ".evals" / "evals.db", isolation_level=None)) as store:
+        store.execute("UPDATE answers SET status = 'odd'")
+    done = shell("show", "last", "--grid")
+    assert done.code == 1
+    assert "the store holds what tui-evals never wrote into it" in done.err
+
+
+def test_scores_are_counted_where_the_answers_are_a_view_without_end(clone, shell):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
+    with closing(sqlite3.connect(clone.root / ".evals" / "evals.db", isolation_level=None)) as store:
+        store.execute("PRAGMA legacy_alter_table=ON")
+        store.execute("ALTER TABLE answers RENAME TO kept")
+        store.execute(f"CREATE VIEW answers AS {endless}")
+    with bounded():
+        done = shell("db", "check")
+    assert done.code == 1
+
+
+def test_an_evaluator_that_is_too_large_to_read_is_not_the_one_that_is_imported(clone, shell):
+    (file := clone.root / "custom-evaluators" / "Huge" / "Huge.py").parent.mkdir(parents=True)
+    with open(file, "wb") as stream:
+        stream.truncate(2**31)
+    clone.write(
+        "promptfooconfig.yaml",
+        "prompts: [hi]\nproviders: [echo]\ntests: [{assert: [{type: python, value: 'len(output) > 1'}]}]\n",
+    )
+    done = shell("import", "promptfooconfig.yaml", "--into", "made.json", "--no-targets")
+    assert done.code == 0, done.err
+
+
 def test_what_python_says_of_a_mistake_is_safe_as_well():
     code = (
         "from tui_evals.cli.output import say_mistakes_safely; import threading\n"

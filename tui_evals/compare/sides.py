@@ -17,7 +17,7 @@ from tui_evals.store.figures import ComparedFields, JudgedFields
 from tui_evals.store.ledger import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
-from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, references
+from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, known_status, references
 from tui_evals.text.measures import common_measure, on_common_scale, parse_measure
 from tui_evals.text.names import numbered
 
@@ -386,8 +386,10 @@ class RunAnswers:
         """How many answers there are."""
         # Equal words are stored once: a run may have a hundred thousand.
         words: dict[Any, Any] = {}
+        seen: dict[str, AnswerStatus] = {}
         for answer_id, item, turn, prompt, target, repeat, name, category, status, score, code, preview in ran.rows:
-            category, status = words.setdefault(category, category), words.setdefault(status, status)
+            category = words.setdefault(category, category)
+            status = seen.get(status) or seen.setdefault(status, known_status(status))
             key = (repeat, prompts[prompt], targets[target], turn)
             self.names[item] = name
             self.categories[item] = category

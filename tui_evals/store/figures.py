@@ -12,7 +12,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.store import ledger
 from tui_evals.store.ledger import Ask, pages
 from tui_evals.store.records import AnswerStatus, FailureCause
-from tui_evals.store.rows import EvaluatorMean, ScoreSpread
+from tui_evals.store.rows import EvaluatorMean, ScoreSpread, known_status
 from tui_evals.text.measures import common_measure, parse_measure
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.names import cause_of
@@ -550,7 +550,7 @@ def grid_lines(ask: Ask, rows: Sequence[GridRow], in_flight: bool = True) -> lis
         query, [f"[{','.join(row.answers for row in rows)}]"]
     ):
         line = lines.setdefault((item, turn), GridLine(item, turn, name, category, {}))
-        known = cast("frozenset[AnswerStatus]", frozenset(statuses.split(",")))
+        known = frozenset(map(known_status, statuses.split(",")))
         cast("dict[Column, GridCell]", line.cells)[prompt, target] = GridCell(
             answers, passed, failed, score, known, answer
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
 from functools import wraps
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 from tui_evals.figures import Figure, Interval, Sample, mean_interval, pass_rate
 from tui_evals.light_records import dataclass
@@ -437,6 +437,15 @@ def answer_row(row: tuple[Any, ...]) -> AnswerRow:
     values[_FROM_CACHE] = row[_FROM_CACHE] == 1
     values[_SCRIPTED] = row[_SCRIPTED] == 1
     return AnswerRow(*values)
+
+
+_STATUSES: dict[str, AnswerStatus] = {status: status for status in get_args(AnswerStatus)}
+
+
+@_from_store
+def known_status(text: str) -> AnswerStatus:
+    """The status of a column; StoreError if something else was put into it."""
+    return _STATUSES[text]
 
 
 def _texts(values: Sequence[object]) -> tuple[str, ...]:

@@ -92,11 +92,18 @@ def check(path: Path, *, seconds: float | None = None, thorough: bool = False) -
                 _count(connection, table, _SHOWN[table], readable, damaged=bool(problems))
         except sqlite3.OperationalError:
             return StoreCheck(tuple(problems), True, readable, False, schema=schema, own=own)
-        miscounted = _miscounted(connection, path) if thorough and not (problems or schema.replaced) else ()
+        miscounted: tuple[str, ...] = ()
+        if thorough and not (problems or schema.replaced):
+            try:
+                miscounted = _miscounted(connection, path)
+            except sqlite3.OperationalError as problem:
+                if not is_lost(problem):
+                    raise
+                problems = [str(problem)]
     return StoreCheck(tuple(problems), True, readable, True, miscounted, schema, own)
 
 
-def readable_schema(connection: Connection) -> SchemaFindings:
+def readable_schema(connection: sqlite3.Connection) -> SchemaFindings:
     """The objects of a store besides our tables; none if it is unreadable."""
     try:
         return schema_findings(connection)
@@ -176,7 +183,7 @@ def highest_keys(connection: sqlite3.Connection, table: str, key: str) -> list[s
     ]
     if key in ("rowid", "id"):
         queries += [f"SELECT max(rowid) FROM {table} INDEXED BY {name}" for name in indexes(connection, table)]
-    if key == "answer":
+    if key == "answer" and "answers" not in readable_schema(connection).replaced:
         queries += highest_keys(connection, "answers", "id")
     return queries
 

@@ -456,10 +456,15 @@ def _experiment(
 def _own_code(root: Path) -> dict[str, CodeFile]:
     """The custom evaluators of a project by name."""
     files = {name: folder / main_file(name, folder) for name, folder in discover_custom_evaluators(root).items()}
-    return {
-        name: (file.suffix, read_bytes(file, most=LARGEST).decode("utf-8", "replace") if file.is_file() else "")
-        for name, file in files.items()
-    }
+    return {name: (file.suffix, _code_of(file)) for name, file in files.items()}
+
+
+def _code_of(file: Path) -> str:
+    """The code of an evaluator; empty where it cannot be read, because then it is none that an import wrote."""
+    try:
+        return read_bytes(file, most=LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _written_for(said: str | None, folder: Path) -> Version | None:
