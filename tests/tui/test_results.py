@@ -842,6 +842,7 @@ async def test_h_and_l_go_through_the_columns_name_each_whole_and_say_when_there
     await world.answer(0)
     async with world.bench((60, 10)) as pilot:
         world.pane.focus_lines()
+        await world.idle(pilot)
         await world.press(pilot, "h")
         assert pilot.app.said == ["there are no columns further left"]
         before = world.head()[2]
