@@ -17,6 +17,7 @@ from tui_evals.runs.availability import Unavailable, room_of
 from tui_evals.runs.executors import Cell, Stopped
 from tui_evals.runs.executors.cluster.distribution import Shards, WorkDistributor, WorkerState
 from tui_evals.runs.executors.cluster.terms import dump_call
+from tui_evals.runs.executors.cluster.worker_session import ShardSink, WorkerSession
 from tui_evals.runs.judges import opened
 from tui_evals.runs.limits import Budget
 from tui_evals.store.records import AnswerRecord, CallRecord
@@ -279,3 +280,18 @@ def test_a_worker_that_never_answered_waits_for_a_target_that_answered_others(ot
                 await asked
 
     lived(story)
+
+
+@pytest.mark.parametrize("news", [{"recalled": [1]}, {"stopping": True}])
+async def test_a_worker_begins_nothing_more_of_what_is_wanted_back_or_of_a_run_that_stops(news):
+    session = WorkerSession("a worker")
+    holding = asyncio.create_task(session.hold(1))
+    while not session.held:
+        await asyncio.sleep(0)
+    sink = ShardSink(session, session._shards[1])
+    assert await sink.may_begin(5) and not sink.stopping
+    await session.exchange({"number": 1, "patience": 0.0, "gather": 0.0, **news})
+    assert not await sink.may_begin(6) and sink.stopping
+    session.abandon()
+    with pytest.raises(asyncio.CancelledError):
+        await holding
