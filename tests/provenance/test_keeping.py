@@ -85,6 +85,17 @@ def test_judging_again_is_appended_and_states_only_verdicts(store):
     assert all("answers" not in record.states for record, _ in store.verify().records[1:])
 
 
+def test_the_scores_of_an_earlier_judging_are_covered_by_the_first_signature_after_it(store):
+    store.execute("DELETE FROM chain")
+    store.execute("DELETE FROM statements")
+    with store.writer() as writer, Reader(store.path) as reader:
+        scored_again(writer, reader, store.run)
+        writer.sign(store.run.id, "end")
+    assert verdict_of(store) == "unchanged"
+    store.execute("UPDATE scores SET reason = 'FORGED' WHERE pass = 1")
+    assert "reason" in "\n".join(provenance(store.verify()).details) and verdict_of(store) == "changed"
+
+
 def test_judging_again_does_not_hide_an_answer_that_was_changed(store):
     store.execute("UPDATE bodies SET text = 'FORGED' WHERE text = 'answer to b'")
     with store.writer() as writer, Reader(store.path) as reader:
