@@ -146,7 +146,7 @@ def test_what_a_table_or_samples_cannot_hold_is_said():
     shadowed = {"prompt": "a", "variables": {"input": "z", "ideal": "z", "completion": 5, "city": "Rome"}}
     text, lost = rows.write_jsonl([shadowed])
     assert json.loads(text) == {"input": "a", "completion": 5, "city": "Rome"}
-    assert lost == ["items[0]: a sample has no place for variables of the name ideal, input"]
+    assert lost == ["items[0]: a sample has no place for the variables ideal, input"]
 
 
 def test_the_portable_form_is_portable_and_keeps_the_rest_under_extensions(tmp_path):

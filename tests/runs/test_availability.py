@@ -112,7 +112,7 @@ def test_a_target_that_cannot_be_asked_from_the_start_holds_up_no_other(project,
     assert statuses(project) == ["pass"] * 60 and asked(project, "test-model") == [1] * 30
 
 
-def test_what_a_refusing_target_was_asked_is_in_flight_no_more_while_others_are(project):
+def test_answers_of_a_refusing_target_are_pending_again_while_others_are_asked(project):
     configure(project, "other", timeout=200)
     project.server.behave("test-model", always="hang")
     project.server.behave("other-model", always="401", latency=0.5)

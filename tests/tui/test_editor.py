@@ -206,10 +206,18 @@ def test_a_tool_is_shown_as_what_it_says_and_the_parameters_it_takes(tmp_path):
         ["days"],
         ["clock", "takes", "no", "parameters"],
     ]
-    for broken in ({"required": 5, "properties": {"a": 1}}, {"properties": 5}, []):
-        tool = {"function": {"name": "weather", "parameters": broken}}
-        made = workspace(tmp_path, {"prompt": "x", "tools": [tool]}, where=("items", 0))
-        assert "weather: a" in shown(made) or "weather: takes no" in shown(made)
+    for odd in ({"$ref": "#/weather"}, {"oneOf": []}, {"properties": 5}, [], None):
+        made = workspace(
+            tmp_path,
+            {"prompt": "x", "tools": [{"function": {"name": "weather", "parameters": odd}}]},
+            where=("items", 0),
+        )
+        assert "takes no parameters" not in shown(made) and '"name": "weather"' in shown(made)
+    odd = {"required": 5, "properties": {"a": 1}}
+    made = workspace(
+        tmp_path, {"prompt": "x", "tools": [{"function": {"name": "weather", "parameters": odd}}]}, where=("items", 0)
+    )
+    assert "weather: a" in shown(made)
 
 
 def test_messages_stand_behind_their_roles_with_their_line_breaks(tmp_path):

@@ -115,8 +115,8 @@ def write_jsonl(items: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
             lost.append(f"items[{number}]: a sample has no place for {', '.join(dropped)}")
         if any("ideal" in unit and "expected_response" in unit for unit in units):
             lost.append(f"items[{number}]: a sample has no place for expected_response next to ideal")
-        if taken := sorted(set().union(*(_taken(item, unit) for unit in units))):
-            lost.append(f"items[{number}]: a sample has no place for variables of the name {', '.join(taken)}")
+        if taken := sorted(set().union(*(_reserved_variables(item, unit) for unit in units))):
+            lost.append(f"items[{number}]: a sample has no place for the variables {', '.join(taken)}")
         history: list[Mapping[str, Any]] = [] if units[0] is item else list(item.get("messages") or [])
         for unit in units:
             lines.append(strictjson.dumps(_sample_of_unit(item, unit, history)))
@@ -140,12 +140,12 @@ def _sample_of_unit(
         sample["ideal"] = unit["expected_response"]
     if "response" in unit:
         sample["completion"] = unit["response"]
-    taken = _taken(item, unit)
+    taken = _reserved_variables(item, unit)
     return {**sample, **{name: value for name, value in (item.get("variables") or {}).items() if name not in taken}}
 
 
-def _taken(item: Mapping[str, Any], unit: Mapping[str, Any]) -> set[str]:
-    """The variables of an item that are called as something else is in a sample."""
+def _reserved_variables(item: Mapping[str, Any], unit: Mapping[str, Any]) -> set[str]:
+    """The variables of an item whose names a sample needs for itself."""
     variables = item.get("variables") or {}
     is_answer = "response" in unit or isinstance(variables.get("completion"), str)
     return variables.keys() & {"input", "ideal", *(("completion",) if is_answer else ())}

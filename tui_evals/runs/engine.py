@@ -385,7 +385,7 @@ class Engine:
         return self._storing.wait
 
     def left_open(self, answers: Sequence[int]) -> None:
-        """Show answers as pending again, though some of their questions were put."""
+        """Show these answers as pending again, including those that were asked."""
         for answer in answers:
             self._writer.waiting(self._run.id, None, answer)
 

@@ -441,24 +441,26 @@ def _labelled(label: str, value: Any, width: int, style: Style, most: int) -> li
 
 
 def tool_outline(tool: Any) -> Any:
-    """What a function says of itself, then each parameter in a line; another tool whole."""
+    """The description of a function, then a line for each parameter; any other tool unchanged."""
     body = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(body, dict) or not isinstance(body.get("name"), str):
         return tool
-    schema = body.get("parameters")
-    known = schema if isinstance(schema, dict) else {}
-    properties, required = known.get("properties"), known.get("required")
-    about = body.get("description")
-    lines = [about] if isinstance(about, str) else []
-    for name, one in properties.items() if isinstance(properties, dict) else ():
-        facts = (
-            [one.get("type"), "required" if isinstance(required, list) and name in required else None]
-            if isinstance(one, dict)
-            else []
-        )
-        said = ", ".join(fact for fact in facts if isinstance(fact, str))
-        lines.append(f"{name}: {said}" if said else name)
-    return "\n".join(lines) or "takes no parameters"
+    schema = body.get("parameters", {})
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or (not properties and not schema.keys() <= _WITHOUT_PARAMETERS):
+        return tool  # a schema of another kind, whose parameters are not listed by name
+    about, required = body.get("description"), schema.get("required")
+    lines = [about] if isinstance(about, str) and about else []
+    for name, one in properties.items():
+        kind = one.get("type") if isinstance(one, dict) else None
+        needed = isinstance(required, list) and name in required
+        facts = [*([kind] if isinstance(kind, str) else []), *(["required"] if needed else [])]
+        lines.append(f"{name}: {', '.join(facts)}" if facts else name)
+    return "\n".join(lines if properties else [*lines, "takes no parameters"])
+
+
+_WITHOUT_PARAMETERS = {"type", "properties", "required", "additionalProperties", "$schema"}
+"""Keys of a schema that name no parameter by themselves."""
 
 
 def _more_line(count: int, what: str) -> list[Line]:
