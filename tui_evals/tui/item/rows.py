@@ -459,7 +459,7 @@ def tool_outline(tool: Any) -> Any:
     return "\n".join(lines if properties else [*lines, "takes no parameters"])
 
 
-_WITHOUT_PARAMETERS = {"type", "properties", "required", "additionalProperties", "$schema"}
+_WITHOUT_PARAMETERS = {"type", "properties", "required", "additionalProperties"}
 """Keys of a schema that name no parameter by themselves."""
 
 
