@@ -388,10 +388,13 @@ class World:
         self.pane.pulse(self.watch.poll())
 
     async def idle(self, pilot):
-        """Until no work is under way and what it brought is drawn."""
+        """Until no work is due or under way and what it brought is drawn."""
         async with asyncio.timeout(180):
-            while any(not worker.is_finished for worker in pilot.app.workers):
-                await asyncio.sleep(0.001)
+            for _ in range(2):  # a click reaches the pane, and its work begins, after the widget that was clicked
+                await pilot.pause()
+                self.pane._count_if_due()  # at the next tick its lines would move what is looked at
+                while any(not worker.is_finished for worker in pilot.app.workers):
+                    await asyncio.sleep(0.001)
         await pilot.pause()
 
     def bench(self, size=(100, 20)):
@@ -449,9 +452,7 @@ async def test_a_run_shows_its_answers_the_totals_and_where_one_is(world):
     await world.answer(0, cost=0.5, latency_ms=20.0, input_tokens=5, output_tokens=7)
     await world.answer(1, status="fail", score=0.0)
     async with world.bench() as pilot:
-        async with asyncio.timeout(180):
-            while not world.head()[2].lstrip().startswith("item"):
-                await pilot.pause()
+        await world.idle(pilot)
         assert world.title == "4 Results · nightly"
         assert world.head()[1].startswith("demo  50.0 % (1–99)  ✓ 1 pass  ✗ 1 fail")
         assert world.head()[2].split() == ["item", "status", "answer", "why", "it", "failed", "Match›"]
@@ -866,6 +867,23 @@ async def shown(pilot, kind, title=""):
         while not (isinstance(pilot.app.screen, kind) and title in pilot.app.screen._heading):
             await asyncio.sleep(0.001)
     await pilot.pause()
+
+
+async def test_the_lines_above_the_answers_have_their_room_at_once_at_another_width(world):
+    world.plan(3)
+    await world.answer(0, 1, 2)
+    async with world.bench((120, 20)) as pilot:
+        await world.idle(pilot)
+        world.pane._clock.pause()  # what happens without it
+        heights = []
+        for width in (10, 120, 80):
+            await pilot.resize_terminal(width, 20)
+            await pilot.pause()
+            totals = world.pane.query_one("#totals", Lines)
+            assert totals.size.height == len(world.pane._above)
+            assert world.head()[2] == totals.render_line(totals.size.height - 1).text.rstrip()
+            heights.append(totals.size.height)
+        assert len(set(heights)) > 1
 
 
 async def test_a_click_on_the_word_of_a_column_sorts_by_it_and_S_begins_with_the_column_under_the_cursor(world):

@@ -302,6 +302,10 @@ class ResultsTable(Pane):
     def on_mount(self) -> None:
         self._clock = self.set_interval(_TICK, self._tick)
 
+    def on_resize(self) -> None:
+        """Another width has another number of lines above the answers."""
+        self._tell()
+
     def focus_lines(self) -> None:
         if self._filter.display:
             self._filter.focus_line()
