@@ -322,6 +322,7 @@ async def test_four_runs_have_a_column_each_and_one_key_brings_another_beside_th
         await read(pilot)
         app = pilot.app
         assert [line[:2] for line in app.top.split("\n")[:4]] == ["A ", "B ", "C ", "D "]
+        await until(pilot, lambda: drawn(app.screen.query_one("#columns")))
         title, first = drawn(app.screen.query_one("#columns"))[0], text_of(app.screen.list.lines.rows)[1]
         assert first.split()[3:11] == ["✓", "pass", "✗", "fail", "✓", "pass", "✓", "pass"]
         assert title.split() == ["item", "A", "B", "C", "D"]
