@@ -1,6 +1,7 @@
 """What can be asked: windows, changes, sorting and filters against a plain model, totals, runs by word."""
 
 import asyncio
+import inspect
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.store.database import connect, open_store
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
-from tui_evals.store.records import CallRecord, PlannedAnswer
+from tui_evals.store.records import CallRecord, PlannedAnswer, Settled
 from tui_evals.store.writer import Writer
 
 TARGETS = ("openai/gpt", "demo", "50%_off")
@@ -331,6 +332,51 @@ async def test_changes_come_once_in_their_present_state_and_in_order(path, write
     assert [row.id for row in reader.changed(seen, runs[1])] == [other.id]
     assert reader.changed(changed[1].seq) == [changed[2]]
     assert reader.seq() == changed[-1].seq
+
+
+async def test_each_change_of_an_answer_has_a_later_number_of_its_own(writer, reader):
+    run = writer.plan(new_run(), cells(9)).id
+    ids = list(reader.ids(run))
+    right, failed, unjudgeable = ids[:4], ids[4:6], ids[6:]
+    failure = said(None, code="agentTimeout", message="late")
+    problem = judged("Other", score=None, result="error")
+
+    def settle(number, answers, record, status, *scores):
+        return writer.settled(number, [Settled(answer, record, scores or None, status, None) for answer in answers])
+
+    def wait(answers):
+        for answer in answers:
+            writer.waiting(run, None, answer)
+
+    def judge_anew():
+        return settle(writer.begin_pass(run, {}), right, None, "fail", judged())
+
+    for changed, step, *arguments in [
+        (ids, writer.running, ids, 1.0),
+        (ids, wait, ids),
+        (right, settle, 1, right, said(), "pass", judged()),
+        (failed, settle, 1, failed, failure, "error"),
+        (unjudgeable, settle, 1, unjudgeable, said(), "answered"),
+        (unjudgeable, settle, 1, unjudgeable, None, "partial", judged(), problem),
+        (right, writer.label_each, right, "pass", "ann", ""),
+        ([], judge_anew),
+        (right, writer.count_pass, run),
+        (unjudgeable, settle, 2, unjudgeable, None, "partial", judged(), problem),
+        (failed + unjudgeable, writer.reopen_errors, run),
+        (failed, writer.running, failed, 2.0),
+        (failed, wait, failed),
+        (failed, writer.running, failed, 3.0),
+        (failed, writer.run_status, run, "interrupted"),
+    ]:
+        for answer in changed[:1]:  # the number below the next one is free once this answer changes again
+            writer.label(answer, "fail", "bob")
+        seen = reader.seq()
+        if inspect.isawaitable(done := step(*arguments)):
+            await done
+        writer.flush()
+        rows = reader.changed(seen)
+        assert [row.id for row in rows] == changed, step
+        assert [row.seq for row in rows] == list(range(seen + 1, reader.seq() + 1)), step
 
 
 def test_changes_and_windows_are_read_through_an_index(path):
