@@ -1,6 +1,10 @@
 """The facts of a run."""
 
+from typing import get_args
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.present.rows import a_run, totals
 from tui_evals.present.runs import (
@@ -10,6 +14,7 @@ from tui_evals.present.runs import (
     judge_name,
     look_sentence,
     next_step,
+    progress,
     run_cost,
     run_data,
     run_facts,
@@ -18,6 +23,7 @@ from tui_evals.present.runs import (
     target_names,
     totals_sentence,
 )
+from tui_evals.store.records import LIVE_STATUSES, RunStatus
 
 
 def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
@@ -43,6 +49,15 @@ def test_a_run_that_stopped_says_what_goes_on_with_it():
     assert found.next_step == "`tui-evals resume k3fa9z` continues it"
     assert next_step(a_run(status="interrupted", config={"generation": {}})) == ""
     assert next_step(a_run(status="running")) == ""
+
+
+@given(st.sampled_from(get_args(RunStatus)), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.booleans())
+def test_the_progress_of_a_run_that_continues_is_the_share_of_what_is_final(status, final, left, judged, again):
+    run = a_run(status=status, staged_pass=2 * again, staged=judged, staged_total=judged + left)
+    counts = totals(total=final + left, passed=final, pending=left)
+    done, total = (judged, judged + left) if again else (final, final + left)
+    shown = f"{100 * done // total} %" if status in LIVE_STATUSES and total else ""
+    assert (progress(run, counts), progress(run, None)) == (shown, "")
 
 
 def test_why_a_run_stopped_is_what_its_row_says():
