@@ -22,7 +22,7 @@ _RIGHTS_SINCE = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _MAKE_CHARACTER_DEVICE = 1 << 6
 
 # System calls that code of a model must not use, with their numbers on x86_64 and aarch64.
-_DENIED = {
+DENIED = {
     "fork": (57, None),
     "vfork": (58, None),
     "execve": (59, 221),
@@ -60,7 +60,7 @@ _DENIED = {
     "semget": (64, 190),
 }
 # System calls that it may only use for its own process.
-_OWN_ONLY = {
+OWN_ONLY = {
     "kill": (62, 129),
     "tgkill": (234, 131),
     "prlimit64": (302, 261),
@@ -71,13 +71,13 @@ _OWN_ONLY = {
 }
 # Calls denied for these values of their second argument: signals through a file, a terminal, and datagrams, which
 # unlike streams can be sent to any process.
-_DENIED_SECOND = {
+DENIED_SECOND = {
     "fcntl": ((72, 25), (8, 10, 15)),
     "ioctl": ((16, 29), (0x8901, 0x8902, 0x540E, 0x5412)),
     "socketpair": ((53, 199), (2, 2 | 0x800, 2 | 0x80000, 2 | 0x80800)),
 }
 _CLONE, _CLONE3 = (56, 220), (435, 435)
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -109,7 +109,7 @@ def landlock_version() -> int:
 
 def has_seccomp() -> bool:
     """Whether system calls can be filtered here."""
-    return sys.platform == "linux" and os.uname().machine in _ARCHITECTURES and sys.maxsize > 2**32
+    return sys.platform == "linux" and os.uname().machine in ARCHITECTURES and sys.maxsize > 2**32
 
 
 def drop_capabilities(dropped: Iterable[int] = range(64)) -> None:
@@ -180,14 +180,16 @@ def _allow_beneath(ruleset: int, path: str, rights: int) -> None:
 
 def filter_system_calls(own: Iterable[int]) -> None:
     """No other process, no socket and no hand on any process but these; threads stay possible."""
-    column, architecture = _ARCHITECTURES[os.uname().machine]
-    program = _filter_program(column, architecture, sorted({0, *own}))
+    program = filter_program(os.uname().machine, sorted({0, *own}))
     code = ctypes.create_string_buffer(b"".join(program), 8 * len(program))
     header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(code))
     _check(_libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, header, 0, 0), "prctl")
 
 
-def _filter_program(column: int, architecture: int, own: list[int]) -> list[bytes]:
+def filter_program(machine: str, own: list[int]) -> list[bytes]:
+    """The steps of the filter, in the order of their execution; `own` are the ids of the caller's own processes."""
+    column, architecture = ARCHITECTURES[machine]
+
     def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("HBBI", code, if_true, if_false, value)
 
@@ -196,16 +198,16 @@ def _filter_program(column: int, architecture: int, own: list[int]) -> list[byte
     allow = step(give, _ALLOW)
     program = [step(load, 4), step(equal, architecture, 1, 0), deny, step(load, 0)]
     program += [step(at_least, 0x40000000, 0, 1), deny]
-    for numbers in _DENIED.values():
+    for numbers in DENIED.values():
         number = numbers[column]
         if number is not None:
             program += [step(equal, number, 0, 1), deny]
     program += [step(equal, _CLONE3[column], 0, 1), step(give, _ERRNO | errno.ENOSYS)]
     program += [step(equal, _CLONE[column], 0, 4), step(load, 16), step(has_bit, CLONE_THREAD, 0, 1), allow, deny]
-    for numbers in _OWN_ONLY.values():
+    for numbers in OWN_ONLY.values():
         checks = [part for process in own for part in (step(equal, process, 0, 1), allow)]
         program += [step(equal, numbers[column], 0, len(checks) + 2), step(load, 16), *checks, deny]
-    for columns, values in _DENIED_SECOND.values():
+    for columns, values in DENIED_SECOND.values():
         checks = [part for value in values for part in (step(equal, value, 0, 1), deny)]
         program += [step(equal, columns[column], 0, len(checks) + 2), step(load, 24), *checks, allow]
     return [*program, allow]
