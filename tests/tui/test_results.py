@@ -875,12 +875,12 @@ async def test_the_lines_above_the_answers_have_their_room_at_once_at_another_wi
     async with world.bench((120, 20)) as pilot:
         await world.idle(pilot)
         world.pane._clock.pause()  # what happens without it
-        heights = []
+        totals, heights = world.pane.query_one("#totals", Lines), []
         for width in (10, 120, 80):
             await pilot.resize_terminal(width, 20)
-            await pilot.pause()
-            totals = world.pane.query_one("#totals", Lines)
-            assert totals.size.height == len(world.pane._above)
+            async with asyncio.timeout(20):
+                while totals.size != (width - 2, len(world.pane._above)):
+                    await pilot.pause()
             assert world.head()[2] == totals.render_line(totals.size.height - 1).text.rstrip()
             heights.append(totals.size.height)
         assert len(set(heights)) > 1
