@@ -127,15 +127,15 @@ def mutants(rounds: int, rooms: list[str]) -> list[Mutant]:
     ]
 
 
-def test_files(module: Path) -> list[str]:
+def test_files(module: Path, checkout: Path) -> list[str]:
     """Return the test files that import `module` and all others of its room, those first that find most."""
     room, name = module.parts[1], module.stem
     package = re.escape(".".join(module.with_suffix("").parts[:-1]))
     imported = rf"from {package} import (?:[^\n(]*|\([^)]*)\b{name}\b"
     imports = re.compile(rf"{package}\.{name}\b|{imported}")
     ranked = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        text, place = path.read_text(), path.relative_to(ROOT)
+    for path in (checkout / "tests").rglob("test_*.py"):
+        text, place = path.read_text(), path.relative_to(checkout)
         found, own, named = len(imports.findall(text)), place.parts[1] == room, name in path.stem
         if found or own:
             slow = place.parts[1] == "tui"
@@ -145,7 +145,7 @@ def test_files(module: Path) -> list[str]:
 
 def outcome(mutant: Mutant, checkout: Path, seconds: float) -> tuple[str, str]:
     """Run the tests of a mutant in `checkout`; return noticed, survived or unfinished, and what says so."""
-    files = test_files(mutant.path)
+    files = test_files(mutant.path, checkout)
     target = checkout / mutant.path
     target.write_text(mutant.source)
     until = time.monotonic() + seconds
