@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tui_evals.targets.base import ConfigurationError, Price, Request, TargetConfig
-from tui_evals.targets.opening import identity, kind_of, open_target
+from tui_evals.targets.base import ConfigurationError, HttpService, Price, Request, TargetConfig, TargetContext
+from tui_evals.targets.opening import identity, kind_of, open_target, target_kind
 
 KEYS = {"OPENAI_API_KEY": "sk-canary", "PATH": "/usr/bin:/bin"}
 
@@ -115,3 +115,24 @@ def test_the_identity_holds_what_decides_answers_and_nothing_else():
     assert first == {"model": "openai/x", "base_url": None, "params": {"temperature": 0}, "via": "litellm"}
     assert first != identity(config("openai/x", **{**more, "params": {"temperature": 1}}), KEYS)
     assert "anary" not in json.dumps(first).lower()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_target_has_to_be_reachable_at_its_address_unless_a_proxy_is_asked(tmp_path, scheme):
+    address = f"{scheme}://agent.example:81"
+    proxy, other = ("http_proxy", "HTTPS_PROXY") if scheme == "http" else ("HTTPS_PROXY", "http_proxy")
+    for configured in (
+        config("openai/x", base_url=address, api_key="env:KEY"),
+        config("anthropic/x", base_url=address, api_key="env:KEY"),
+        config("openai/x", base_url=address, api_key="env:KEY", kind="embedding"),
+        config(f"a2a:{address}"),
+        config("http:bot", http=HttpService(url=address)),
+    ):
+
+        def reached(configured=configured, **variables):
+            context = TargetContext(environment={"KEY": "sk-1", **variables}, root=tmp_path, load_items=list)
+            return (target_kind(configured).check(configured, context) or "").rstrip("/")
+
+        assert reached() == reached(**{other: "http://proxy:1"}) == address, configured
+        assert reached(**{proxy: "http://proxy:1"}) == "", configured
+        assert reached(**{proxy: "http://proxy:1"}, no_proxy="agent.example") == address, configured
