@@ -148,6 +148,15 @@ def test_a_text_too_long_for_the_judge_is_cut_at_its_end(option: str) -> None:
     assert "word3999" in judge.prompt
 
 
+@each_row("character", "aß語🜁")
+def test_as_much_of_a_long_text_is_shown_as_the_judge_can_read(character: str) -> None:
+    for length in range(1, 5):
+        for window in (900, 901):
+            summary(judge := Judge("1"), {"context_window": window}, prompt=character * 4000, response="x" * length)
+            shown = sum(estimate_tokens(message["content"]) for message in judge.questions[0].messages)
+            assert window - 150 - 3 < shown <= window - 150, length
+
+
 def test_summaries_that_leave_no_room_cannot_be_judged() -> None:
     record = summary(Judge("1"), response="word " * 4000)
     assert (record.result, record.details["code"]) == ("error", "responseTooLarge")
