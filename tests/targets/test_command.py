@@ -105,6 +105,13 @@ async def test_a_failing_command_is_a_sentence(tmp_path, monkeypatch, code, kind
     assert len(str(raised.value)) < 400
 
 
+async def test_an_output_as_long_as_the_limit_is_an_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "MAX_OUTPUT", 1000)
+    assert (await answer(made(tmp_path, "cat"), request("x" * 1000))).text == "x" * 1000
+    with pytest.raises(TargetError, match="wrote more than"):
+        await answer(made(tmp_path, "cat"), request("x" * 1001))
+
+
 async def test_time_up_ends_the_command_and_what_it_started(tmp_path):
     code = (
         "import subprocess, time\n"
