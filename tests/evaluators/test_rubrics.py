@@ -1,5 +1,6 @@
 import contextlib
 import json
+import math
 import re
 from typing import Any
 
@@ -12,7 +13,16 @@ from tests.evaluators.helpers import Judge, score
 from tests.evaluators.tables import each_row
 from tui_evals.evaluators.base import Evaluator, Question
 from tui_evals.evaluators.judging import UnreadableReply, fence_mark, judge_question, spoken_text
-from tui_evals.evaluators.rubrics import Coherence, Groundedness, Relevance, Rubric, Similarity, read_rating
+from tui_evals.evaluators.rubrics import (
+    Coherence,
+    Groundedness,
+    Relevance,
+    Rubric,
+    Similarity,
+    expected_score,
+    read_rating,
+)
+from tui_evals.text.model_output import Choice
 
 EVERY = [Relevance, Coherence, Groundedness, Similarity, Rubric]
 GOOD = '{"reason": "It fits.", "score": 4}'
@@ -48,6 +58,38 @@ def test_the_threshold(evaluator: type[Evaluator], rating: float, threshold: flo
 def test_thresholds_outside_the_scale_are_refused(threshold: object) -> None:
     with pytest.raises(ValidationError):
         score(Relevance, {"threshold": threshold}, Judge(GOOD), **EVIDENCE)
+
+
+@each_row("evaluator", EVERY)
+def test_the_expected_score_is_one_of_ratings_from_1_to_5_alone(evaluator: type[Evaluator]) -> None:
+    options = given_options(evaluator, expected_score=True)
+    record = score(evaluator, options, Judge(GOOD), **EVIDENCE)
+    assert (record.score, record.details["written"], record.details["expected"]) == (4, 4, None)
+    if "scale" in evaluator.Options.model_fields:
+        with pytest.raises(ValidationError, match="expected_score counts ratings from 1 to 5"):
+            score(evaluator, {**options, "scale": [0, 1]}, Judge(GOOD), **EVIDENCE)
+
+
+@given(st.dictionaries(st.integers(1, 5), st.floats(-9, 0), min_size=1), st.data())
+def test_the_expected_score_is_the_mean_of_the_levels_by_their_probabilities(
+    likely: dict[int, float], data: st.DataObject
+) -> None:
+    written = data.draw(st.sampled_from(sorted(likely)))
+    verdict = json.dumps({"reason": "3 of 5", "score": written})
+    reply = f"Not 4. {verdict}"
+    no_levels = {"6": -0.1, "40": -0.1, "4.5": -0.1, "good": -0.1, "5": 1.0}
+    told = no_levels | {str(level): logprob for level, logprob in likely.items()}
+    told |= {f' "{level}': logprob for level, logprob in likely.items()}
+    place = reply.rindex(str(written))
+    found = expected_score(reply, verdict, written, [Choice(place, str(written), told)])
+    whole = sum(map(math.exp, likely.values()))
+    assert found is not None
+    assert found.score == pytest.approx(sum(n * math.exp(logprob) for n, logprob in likely.items()) / whole, abs=1e-4)
+    assert found.levels == {str(n): pytest.approx(math.exp(likely[n]) / whole, abs=1e-4) for n in sorted(likely)}
+    for elsewhere in (place - 1, place + 1):
+        assert expected_score(reply, verdict, written, [Choice(elsewhere, str(written), told)]) is None
+    del told[str(written)], told[f' "{written}']
+    assert expected_score(reply, verdict, written, [Choice(place, str(written), told)]) is None
 
 
 @each_row("criteria", [{}, {"criteria": ""}, {"criteria": " \n"}, {"criteria": ["be kind"]}])
