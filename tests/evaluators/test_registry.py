@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from importlib.metadata import EntryPoint
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from tests.evaluators.tables import each_row
 from tui_evals import plugins
@@ -193,6 +194,35 @@ def test_every_number_that_is_a_default_is_one_that_its_option_takes():
                 TypeAdapter(Annotated[option.annotation, *option.metadata, kind.name, name]).validate_python(
                     option.default
                 )
+
+
+FREE = (-math.inf, math.inf)
+OTHER_SCORES = {
+    "Translate": (0, 100),
+    "EmbeddingSimilarity": (-1, 1),
+    "HedgingLanguage": (0, math.nextafter(1, 0)),
+    "Citations": (1, math.inf),
+    **dict.fromkeys(("Rubric", "ModelGraded", "accuracy", "JavaScript", "BertScore", "Readability"), FREE),
+}
+"""The thresholds of evaluators whose scores are not from 0 to 1, by other rules than their measures."""
+
+
+def test_an_option_takes_each_number_that_it_can_mean_and_no_other():
+    for kind in KINDS:
+        unit = (0, math.inf) if kind.measure.unit else (0, 1)
+        bounds = {
+            "threshold": OTHER_SCORES.get(kind.name) or kind.measure.bounds or unit,
+            "weight": (0, 1),
+            "timeout": (math.nextafter(0, 1), 600),
+        }
+        for name in bounds.keys() & kind.Options.model_fields.keys():
+            option, (low, high) = kind.Options.model_fields[name], bounds[name]
+            number = TypeAdapter(Annotated[float, *option.metadata, kind.name, name])
+            for value in {low, high} - {*FREE}:
+                assert number.validate_python(value) == value, (kind.name, name)
+            for value in {math.nextafter(low, -math.inf), math.nextafter(high, math.inf)} - {low, high}:
+                with pytest.raises(ValidationError):
+                    number.validate_python(value)
 
 
 class Polite(Evaluator):
