@@ -1,14 +1,19 @@
 """Which system calls the sandbox allows, by the numbers that the headers of Linux give them."""
 
 import errno
+import fcntl
 import re
+import socket
 import struct
+import sys
+import termios
 from pathlib import Path
 
 import pytest
 
 from tui_evals.evaluators.child import lockdown
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux filters system calls")
 _HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
     "aarch64": Path("/usr/include/asm-generic/unistd.h"),
@@ -58,3 +63,17 @@ def test_each_system_call_of_the_headers_is_allowed_or_denied_by_its_name(machin
             assert on() == on(_ANOTHER, 1) == expected, name
     named = {*lockdown.DENIED, *lockdown.OWN_ONLY, *lockdown.DENIED_SECOND}
     assert named - numbers.keys() <= {name for name, (_, other) in lockdown.DENIED.items() if other is None}
+
+
+@pytest.mark.parametrize("machine", _HEADERS)
+def test_datagrams_and_signals_through_files_are_denied_and_streams_are_not(machine):
+    program, (column, architecture) = lockdown.filter_program(machine, _OWN), lockdown.ARCHITECTURES[machine]
+
+    def on(name, second):
+        return outcome(program, architecture, lockdown.DENIED_SECOND[name][0][column], second=second)
+
+    for flags in (0, socket.SOCK_NONBLOCK, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC):
+        assert on("socketpair", socket.SOCK_DGRAM | flags) == _NOT_PERMITTED, flags
+        assert on("socketpair", socket.SOCK_STREAM | flags) == _ALLOWED, flags
+    assert on("fcntl", fcntl.F_SETOWN) == on("fcntl", fcntl.F_SETSIG) == _NOT_PERMITTED
+    assert on("ioctl", termios.TIOCSCTTY) == on("ioctl", termios.TIOCSTI) == _NOT_PERMITTED
