@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.present.rows import an_answer
-from tui_evals.present.figures import mean_text, short_number, universal_time
+from tui_evals.present.figures import file_size, mean_text, short_number, universal_time
 from tui_evals.text.measures import compact, duration, money, number, tokens
 
 
@@ -25,6 +25,15 @@ def test_figures_fit_their_columns(seconds, count, score):
     assert len(duration(min(seconds, 3e7))) <= 8
     assert len(compact(count)) <= 4
     assert len(number(score)) <= 7
+
+
+@given(st.integers(0, 2 * 10**12) | st.sampled_from([10**n - k for n in (3, 6, 9) for k in (0, 1, 50, 51)]))
+def test_the_size_of_a_file_is_close_and_in_the_unit_that_makes_it_short(count):
+    shown, unit = file_size(count).split()
+    size = {"byte": 1, "bytes": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}[unit]
+    assert abs(float(shown) * size - count) <= 0.0501 * size * (size > 1)
+    assert (unit == "byte") == (count == 1)
+    assert (size == 1 or float(shown) >= 1) and (unit == "GB" or float(shown) < 1000)
 
 
 def counted(read, written, cached=0, thought=0):

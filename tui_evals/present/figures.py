@@ -79,7 +79,7 @@ def universal_time(time: float | None) -> str:
 def file_size(count: int) -> str:
     """How large a file is."""
     for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= size:
+        if count >= 0.99995 * size:  # less would be rounded to 1000.0 of the smaller unit
             return f"{count / size:.1f} {unit}"
     return counted(count, "byte")
 
