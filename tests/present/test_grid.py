@@ -3,8 +3,17 @@
 import pytest
 
 from tests.present.rows import a_run
-from tui_evals.present.grid import NoColumn, cell_look, cell_text, columns_meant, named_columns, regions_meant
-from tui_evals.store.figures import GridCell
+from tui_evals.present.grid import (
+    NoColumn,
+    cell_look,
+    cell_text,
+    columns_meant,
+    grid_data,
+    line_name,
+    named_columns,
+    regions_meant,
+)
+from tui_evals.store.figures import GridCell, GridLine
 
 
 def cell(*statuses, score=None):
@@ -52,6 +61,21 @@ def test_columns_are_shown_without_what_they_share():
         "y/a · p",
     ]
     assert short(targets=("openai/a",)) == ["openai/a"]
+
+
+def test_as_data_a_row_counts_turns_from_1_and_has_a_cell_for_each_column():
+    columns = named_columns(a_run(targets=("openai/a", "openai/b")))
+    mixed = cell("pass", "pending", "error", score=100.0)
+    lines = [GridLine(0, turn, "one", "easy", {columns[1].place: mixed}) for turn in range(3)]
+    found = grid_data(columns, lines)
+    assert [(column["name"], column["shown_as"]) for column in found["columns"]] == [
+        ("openai/a", "a"),
+        ("openai/b", "b"),
+    ]
+    data = {"statuses": ["error", "pending", "pass"], "answers": 3, "passed": 1, "score": 100.0}
+    for row, line in zip(found["rows"], lines, strict=True):
+        assert line_name(line) == (row["item"] if row["turn"] == 1 else f"{row['item']}.{row['turn']}")
+        assert (row["category"], row["cells"]) == ("easy", [None, data])
 
 
 RUN = a_run(targets=("openai/a", "openai/b,c", "openai/d"))
