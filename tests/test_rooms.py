@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -237,6 +238,21 @@ def test_nothing_is_printed_but_through_the_output_module():
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 assert name not in printers, f"{file}:{node.lineno} prints; use tui_evals.cli.output"
+
+
+_SQL = re.compile("(?:SELECT|INSERT|UPDATE|DELETE|PRAGMA|WITH) ")
+_OTHERS_STORES = {PACKAGE / "imports" / "promptfoo_results.py"}
+"""Modules that read the database of another program."""
+
+
+def test_only_the_store_writes_queries():
+    outside = [
+        f"{file.relative_to(PACKAGE)}:{node.lineno}"
+        for file in sorted({*PACKAGE.rglob("*.py")} - {*(PACKAGE / "store").rglob("*.py")} - _OTHERS_STORES)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _SQL.match(node.value)
+    ]
+    assert [place.partition(":")[0] for place in outside] == ["evaluators/markup.py"]  # an example of its evaluator
 
 
 STARTERS = {"external_programs.py"}

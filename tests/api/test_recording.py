@@ -12,6 +12,7 @@ import pytest
 
 from tests.api.test_pytest_plugin import USUAL
 from tests.runs.conftest import Project
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -173,7 +174,7 @@ def test_a_session_spends_its_limit_once_in_all_runs_and_processes_and_replays_c
     code, out = session(folder, "0.1", *processes)
     assert code == 0 and "18 passed" in out and one_server.counts()["asked"] == 18
     with project.reader() as reader:
-        costs = [reader.spent(found.id) for found in reader.runs()]
+        costs = [run_figures.spent(reader, found.id) for found in reader.runs()]
     assert len(costs) == 9 and sum(costs) == pytest.approx(1.8) and sum(costs[:3]) == 0
 
 

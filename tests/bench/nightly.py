@@ -30,6 +30,7 @@ from tests.generate.conftest import ROLES, full_prompt
 from tests.generate.conftest import Project as Shop
 from tests.runs.conftest import Project, kill, until
 from tests.server import Server, running
+from tui_evals.store import run_figures
 from tui_evals.store.battles import battles, bouts
 from tui_evals.store.connection import store_wait
 from tui_evals.store.reader import Reader
@@ -188,7 +189,7 @@ def money_of(project: Project) -> tuple[float, float, bool]:
     """What the last run says it cost, what it may have cost besides, and whether its totals agree with its calls."""
     with project.reader() as reader:
         run = reader.find_run("last")
-        totals, cost = reader.totals(run.id), reader.spent(run.id)
+        totals, cost = reader.totals(run.id), run_figures.spent(reader, run.id)
         return cost, totals.may_cost, abs(totals.cost + totals.judge_cost - cost) < _SLACK
 
 
@@ -314,7 +315,7 @@ def battle_tally(project: Project, in_flight: int) -> Tally:
         left, right = (reader.find_run(name).id for name in ("one", "two"))
         (question,) = {row for (row,) in reader.query("SELECT question FROM bouts")}
         decided = sum(bout.winner is not None for bout in bouts(reader, left, right, "judge", question))
-        known = reader.spent(left) + reader.spent(right)
+        known = run_figures.spent(reader, left) + run_figures.spent(reader, right)
         of_judge = sum(call.cost or 0.0 for run in (left, right) for call in reader.calls(run) if call.kind == "judge")
         agree = abs(battles(reader)[0].cost - of_judge) < _SLACK
     verdicts = sum(count for (model, _), count in asked_of(server).items() if model == "judge-model")
@@ -358,7 +359,7 @@ def killed_generation(place: Round) -> Tally:
             calls.append(server.asked() - before if name == "killed" else server.asked())
             made.append(shop.made())
             with Project(folder, place.server).reader() as reader:
-                costs.append(sum(reader.spent(run.id) for run in reader.runs()))
+                costs.append(sum(run_figures.spent(reader, run.id) for run in reader.runs()))
         lost = sum(made[1].get(file) != text for file, text in made[0].items())
         allowed = KILLS * 5 * 2
         wrong = costs[1] < costs[0] - _SLACK or bool(server.complaints)

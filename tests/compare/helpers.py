@@ -2,8 +2,8 @@
 
 from tui_evals.compare.runs import compare_runs
 from tui_evals.compare.sides import ComparedRun
-from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import AnswerRow, RunRow
+from tui_evals.store.run_figures import ComparedRow, Judged
 
 
 def run(**given):

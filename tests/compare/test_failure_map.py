@@ -16,7 +16,7 @@ from tui_evals.present.failure_map import (
     headline,
     read_example,
 )
-from tui_evals.store import failures
+from tui_evals.store import failures, lookup
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -73,9 +73,9 @@ async def test_a_large_run_is_read_over_several_connections_with_the_same_map(tm
         monkeypatch.setattr(failure_map, "MADE_AHEAD", 1)
         assert read_failure_map(reader, run) == whole
         items = reader.dataset(run).items
-        assert reader.asked_items(run, [3, 29, 3, 30]) == {number: items[number] for number in (3, 29)}
+        assert lookup.asked_items(reader.query, run, [3, 29, 3, 30]) == {number: items[number] for number in (3, 29)}
         # More than a function of SQLite takes arguments.
-        assert reader.asked_items(run, range(200)) == dict(enumerate(items))
+        assert lookup.asked_items(reader.query, run, range(200)) == dict(enumerate(items))
 
 
 async def test_the_map_of_a_large_run_is_kept_until_something_changes(tmp_path, monkeypatch):

@@ -18,9 +18,9 @@ from tui_evals.present.gates import gates_event
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.gates import GateResults, check_gates
 from tui_evals.runs.status import status_of
-from tui_evals.store.figures import ComparedRow, Judged
 from tui_evals.store.records import ScoreRecord, Totals
 from tui_evals.store.rows import JudgedBy
+from tui_evals.store.run_figures import ComparedRow, Judged
 
 pytestmark = pytest.mark.story
 

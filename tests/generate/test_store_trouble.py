@@ -10,6 +10,7 @@ from tests.generate.conftest import ROLES
 from tests.generate.test_pipeline import amounts
 from tests.runs.conftest import until
 from tests.store.trouble import disk, file_left, fill, free, locked
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 
 __all__ = ["disk"]
@@ -46,7 +47,9 @@ class Course:
         with Reader(self.database) as reader:
             (run,) = reader.runs()
             calls = [call for call in reader.calls(run.id) if not call.from_cache]
-            assert run.status == "finished" and reader.spent(run.id) == pytest.approx(sum(c.cost for c in calls))
+            assert run.status == "finished" and run_figures.spent(reader, run.id) == pytest.approx(
+                sum(c.cost for c in calls)
+            )
         assert len(calls) == self.server.asked()
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.text.chats import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
@@ -71,7 +72,10 @@ def test_every_face_marks_a_verdict_without_a_left_out_assertion(project, shell)
     assert Path("out.xml").read_text(encoding="utf-8").count('name="incomplete"') == 1
     with Reader(Path(".evals/evals.db")) as reader:
         run = reader.find_run("last")
-        assert "incomplete" in reader.filled(run.id) and lacking in told_ending(Path(".evals/evals.db"), run).says
+        assert (
+            "incomplete" in run_figures.filled(reader, run.id)
+            and lacking in told_ending(Path(".evals/evals.db"), run).says
+        )
 
 
 def test_what_was_left_out_is_written_back_to_promptfoo(project, shell):

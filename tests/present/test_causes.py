@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.present.answers import cause_filter
+from tui_evals.store import run_figures
 from tui_evals.store.database import open_store
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
@@ -45,7 +46,7 @@ def test_the_filter_of_a_cause_finds_its_answers_and_no_others(tmp_path_factory,
                 await writer.scored(answer, 1, [*scores, judged(key="Other")], "partial" if scores else "pass", None)
 
         asyncio.run(answer_all())
-        causes = reader.causes(run.id)
+        causes = run_figures.causes(reader, run.id)
         found = [{*reader.ids(run.id, parse_filter(cause_filter(cause, causes)))} for cause in causes]
     assert [len(one) for one in found] == [cause.count for cause in causes]
     assert sorted(map(sorted, found)) == sorted(sorted(ids) for what, ids in expected.items() if what[0] != "answered")

@@ -13,7 +13,7 @@ from tui_evals.present.grid import (
     named_columns,
     regions_meant,
 )
-from tui_evals.store.figures import GridCell, GridLine
+from tui_evals.store.grid import GridCell, GridLine
 
 
 def cell(*statuses, score=None):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.runs.conftest import Project, kill, until
 from tui_evals.runs.executors import local
+from tui_evals.store import run_figures
 from tui_evals.store.writer import Writer
 
 CONCURRENCY = 10
@@ -156,7 +157,7 @@ def test_a_budget_is_never_exceeded_and_the_run_can_go_on(project):
     assert "the budget is spent" in said and "resume" in said
     with project.reader() as reader:
         run = reader.find_run("last")
-        cost, totals = reader.spent(run.id), reader.totals(run.id)
+        cost, totals = run_figures.spent(reader, run.id), reader.totals(run.id)
     assert 0 < cost <= 0.15 and not totals.unpriced
     assert 0 < totals.passed < 40 and totals.errored == 0
     project.do("resume", "last", "--max-cost", "50", "--quiet")

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tui_evals.store import run_figures
+
 PRICE = "[targets.main.price]\ninput_per_million = 1000.0\noutput_per_million = 1000.0\n"
 
 
@@ -13,7 +15,7 @@ def test_counts_that_cannot_be_any_cost_nothing_and_are_noted_on_the_answer(proj
     project.do("run", "data.json", "--target", "main", "--quiet")
     with project.reader() as reader:
         run = reader.find_run("last")
-        assert (reader.spent(run.id), reader.totals(run.id).unpriced) == (0.0, 2)
+        assert (run_figures.spent(reader, run.id), reader.totals(run.id).unpriced) == (0.0, 2)
         assert {row.output_tokens for row in reader.all_rows(run.id)} == {None}
     shown = project.do("show", "last", "--item", "#1")
     assert f"tokens not counted: 2 tokens in and {stated} out were stated" in shown and "unpriced" in shown

@@ -14,7 +14,7 @@ from tests.tui.story import at_the_workbench
 from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.rescoring import prepare_rejudging, rejudge
-from tui_evals.store import housekeeping
+from tui_evals.store import housekeeping, run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
@@ -48,7 +48,7 @@ def test_one_answer_is_judged_by_the_edited_dataset_and_the_run_says_so(run, she
     assert (earlier.rejudged.status, [score.result for score in earlier.scores]) == ("fail", ["fail"])
     assert [score.result for score in first.scores[1]] == ["pass"] and not second.earlier
     with Reader(STORE) as reader:
-        assert reader.totals(row.id).passed == 2 and reader.evaluator_means(row.id)[0].passed == 2
+        assert reader.totals(row.id).passed == 2 and run_figures.evaluator_means(reader, row.id)[0].passed == 2
     shown = shell("show", run)
     assert SAID in shown.out
     whole = json.loads(shell("show", run, "--json").out)
@@ -219,11 +219,11 @@ def test_a_judge_is_asked_within_the_budget_of_the_run(project):
     project.server.behave("referee", markers=False, say=json.dumps({"score": 5, "reason": "the same"}))
     with project.reader() as reader:
         run = reader.find_run("last")
-        spent, calls = reader.spent(run.id), len(list(reader.calls(run.id)))
+        spent, calls = run_figures.spent(reader, run.id), len(list(reader.calls(run.id)))
     assert "1 call of the judge" in project.do("rescore", "last", "--item", "#1", "--dataset", "data.json", "--plan")
     assert "→ ✓ pass" in project.do("rescore", "last", "--item", "#1", "--dataset", "data.json")
     with project.reader() as reader:
-        assert len(list(reader.calls(run.id))) == calls + 1 and reader.spent(run.id) > spent
+        assert len(list(reader.calls(run.id))) == calls + 1 and run_figures.spent(reader, run.id) > spent
         (answer, *_) = reader.all_rows(run.id)
         assert [call.kind for call in reader.detail(answer.id).calls] == ["target", "judge", "judge"]
         config = {**run.config, "terms": {**run.config["terms"], "max_cost": spent}}

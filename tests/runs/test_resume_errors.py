@@ -7,6 +7,7 @@ import pytest
 from tests.runs.conftest import kill, until
 from tests.tui.story import at_the_workbench
 from tui_evals import evaluate, resume
+from tui_evals.store import run_figures
 
 JUDGED = '[targets.referee]\nmodel = "openai/referee"\nbase_url = "{url}"\nretries = 0\n{price}'
 PRICE = "[targets.{name}.price]\ninput_per_million = 0.0\noutput_per_million = 1000.0\n"
@@ -64,7 +65,7 @@ def test_errors_are_asked_and_judged_again_in_the_run_and_stay_in_its_record(pro
         else:
             assert detail == old
     with project.reader() as reader:
-        cost, unknown = reader.spent(run.id), reader.totals(run.id).unpriced
+        cost, unknown = run_figures.spent(reader, run.id), reader.totals(run.id).unpriced
         assert cost == pytest.approx(sum(call.cost or 0.0 for call in reader.calls(run.id))) and cost > 0
         assert unknown == len(errors)
     name = after[[detail.row.id for detail in after].index(errors[0])].row.name

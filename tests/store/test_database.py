@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.helpers import cells, judged, new_run, process, said
 from tui_evals.store import connection as database_files
-from tui_evals.store import ledger, schema, views
+from tui_evals.store import ledger, run_figures, schema, views
 from tui_evals.store.connection import StoreLock, alive, hold, run_lock
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.reader import Reader
@@ -369,7 +369,7 @@ def test_a_store_of_schema_10_learns_what_calls_may_cost(path, monkeypatch):
                 "VALUES (1, 'target', 't', 1, 0, 0, 'agentTimeout', 0)"
             )
     with Writer(open_store(path)) as writer, Reader(path) as reader:
-        assert (reader.may_cost(1), reader.reserved(1), reader.totals(1).may_cost) == (0.0, 0.0, 0.0)
+        assert (run_figures.may_cost(reader, 1), reader.reserved(1), reader.totals(1).may_cost) == (0.0, 0.0, 0.0)
         writer.reserved(1, 0.25)
         writer.flush()
         assert reader.run(1).reserved == reader.totals(1).may_cost == 0.25

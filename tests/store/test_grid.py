@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.past import Said, past
+from tui_evals.store import grid
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 
@@ -29,8 +30,8 @@ def reader(tmp_path, monkeypatch):
 
 
 def names(reader, run, order="plan", text=""):
-    rows = reader.grid_rows(run.id, parse_filter(text) if text else None, order)
-    return [f"{line.name}.{line.turn}" for line in reader.grid_lines(run.id, rows)]
+    rows = grid.grid_rows(reader, run.id, parse_filter(text) if text else None, order)
+    return [f"{line.name}.{line.turn}" for line in grid.grid_lines(reader, run.id, rows)]
 
 
 def test_every_turn_of_an_item_is_a_row_in_the_order_asked_for(reader):
@@ -45,13 +46,13 @@ def test_a_filter_keeps_the_rows_with_an_answer_that_it_lets_through_whole(reade
     store, run = reader
     assert names(*reader, text="fail") == ["bad.0", "differs.0", "talk.1", "flaky.0", "half.0"]
     assert names(*reader, "failures", "fail") == ["bad.0", "talk.1", "differs.0", "flaky.0", "half.0"]
-    (line,) = store.grid_lines(run.id, store.grid_rows(run.id, parse_filter("id:differs fail")))
+    (line,) = grid.grid_lines(store, run.id, grid.grid_rows(store, run.id, parse_filter("id:differs fail")))
     assert sorted(line.cells) == [(0, 0), (0, 1)]
 
 
 def test_repeats_are_folded_and_the_answer_to_read_is_one_that_did_not_pass(reader):
     store, run = reader
-    lines = {(line.name, line.turn): line for line in store.grid_lines(run.id, store.grid_rows(run.id))}
+    lines = {(line.name, line.turn): line for line in grid.grid_lines(store, run.id, grid.grid_rows(store, run.id))}
     flaky = lines["flaky", 0].cells[0, 0]
     assert (flaky.answers, flaky.passed, flaky.failed) == (3, 2, 1)
     assert flaky.score == pytest.approx(200 / 3)
@@ -66,11 +67,9 @@ def test_repeats_are_folded_and_the_answer_to_read_is_one_that_did_not_pass(read
 
 def test_the_cells_of_a_column_add_up_to_the_totals_of_the_run(reader):
     store, run = reader
-    totals = store.totals_by(run.id, "column")
+    totals, rows = store.totals_by(run.id, "column"), grid.grid_rows(store, run.id)
     for column, one in totals.items():
-        cells = [
-            line.cells[column] for line in store.grid_lines(run.id, store.grid_rows(run.id)) if column in line.cells
-        ]
+        cells = [line.cells[column] for line in grid.grid_lines(store, run.id, rows) if column in line.cells]
         assert (one.total, one.passed, one.failed) == tuple(
             sum(getattr(cell, part) for cell in cells) for part in ("answers", "passed", "failed")
         )
@@ -83,11 +82,11 @@ def test_the_latency_of_a_column_is_the_median_without_what_was_cached(tmp_path,
     answers = [Said(str(at), target=target, record={"latency_ms": ms}) for at, (target, ms) in enumerate(took)]
     run = past(*answers, Said("z", target=1, record={"latency_ms": 9_000, "from_cache": True}), targets=TWO)
     with Reader(tmp_path / ".evals" / "evals.db") as reader:
-        assert reader.column_latencies(run.id) == {(0, 0): 200, (0, 1): 25}
+        assert grid.column_latencies(reader, run.id) == {(0, 0): 200, (0, 1): 25}
 
 
 def test_only_rows_whose_columns_judge_apart_are_listed(reader):
     store, run = reader
     for where, order in ((None, "plan"), (parse_filter("fail"), "disagreement")):
-        rows = store.grid_rows(run.id, where, order, differing=True)
-        assert [line.name for line in store.grid_lines(run.id, rows)] == ["differs"]
+        rows = grid.grid_rows(store, run.id, where, order, differing=True)
+        assert [line.name for line in grid.grid_lines(store, run.id, rows)] == ["differs"]

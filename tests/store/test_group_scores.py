@@ -4,7 +4,7 @@ import pytest
 
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
-from tui_evals.store import lookup
+from tui_evals.store import lookup, run_figures
 from tui_evals.store.records import PlannedAnswer, ScoreRecord
 
 
@@ -47,18 +47,18 @@ async def test_an_item_is_found_without_a_walk_over_the_records_of_its_run(run, 
 
 async def test_a_mean_is_over_groups_and_belongs_to_no_column(run, writer, reader):
     await writer.group_scored(run.id, 1, 1, 0, ScoreRecord(key="Best", evaluator="Best", score=None, result="error"))
-    best, match = reader.evaluator_means(run.id)
+    best, match = run_figures.evaluator_means(reader, run.id)
     assert (best.key, best.scope, best.scored, best.mean) == ("Best", "group", 2, 0.5)
     assert (best.passed, best.failed, best.errored, best.skipped) == (1, 1, 1, 0)
     assert (match.key, match.scope, match.scored, match.passed) == ("Match", "answer", 8, 8)
-    assert {mean.key for mean in reader.evaluator_means(run.id, columns=True)} == {"Match"}
+    assert {mean.key for mean in run_figures.evaluator_means(reader, run.id, columns=True)} == {"Match"}
     new_pass(writer, run.id, {})
-    assert reader.evaluator_means(run.id) == []
+    assert run_figures.evaluator_means(reader, run.id) == []
 
 
 async def test_of_a_key_that_judges_both_the_mean_of_the_answers_comes_last(run, writer, reader):
     await writer.group_scored(run.id, 1, 0, 0, judged("Match", 0.0))
-    means = [(mean.key, mean.scope) for mean in reader.evaluator_means(run.id)]
+    means = [(mean.key, mean.scope) for mean in run_figures.evaluator_means(reader, run.id)]
     assert means == [("Best", "group"), ("Match", "group"), ("Match", "answer")]
 
 
@@ -68,6 +68,6 @@ async def test_what_was_skipped_is_told_of_answers_and_of_groups(run, writer, re
     for turn in (0, 1):
         await writer.group_scored(run.id, number, 0, turn, skip)
     await writer.group_scored(run.id, number, 0, 0, judged("Best", 0.2))
-    assert reader.skipped(run.id) == {"Both": 2}
+    assert run_figures.skipped(reader, run.id) == {"Both": 2}
     await writer.scored(next(reader.all_rows(run.id)).id, number, [skip, judged()], "pass", 100.0)
-    assert reader.skipped(run.id) == {"Both": 1}
+    assert run_figures.skipped(reader, run.id) == {"Both": 1}

@@ -40,7 +40,7 @@ def planned(items, *, repeats=1, turns=1, targets=1, prompts=1):
 
 
 def agree(reader, run):
-    assert reader.ledger_differences(run) == []
+    assert ledger.differences(reader.query, run) == []
 
 
 STATUSES = ("pass", "fail", "partial", "error", "unjudged", "scored")
@@ -155,7 +155,7 @@ def test_nothing_is_kept_of_a_run_that_was_deleted(writer, reader, over):
 def test_a_difference_from_the_rows_is_found_and_named(path, reader, over):
     with contextlib.closing(connect(path, write=True)) as connection:
         connection.execute("UPDATE ledger SET passed = passed + 1 WHERE prompt = 0")
-    named, *rated = reader.ledger_differences(over[0].id)
+    named, *rated = ledger.differences(reader.query, over[0].id)
     assert named == "passed of prompt 0, target 0, category '' is 3, and its rows say 2" and rated
 
 

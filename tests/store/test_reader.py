@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.helpers import cells, judged, new_run, said
+from tui_evals.store import run_figures
 from tui_evals.store.database import connect, open_store
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.reader import Reader
@@ -445,11 +446,14 @@ async def test_totals_and_money(path, writer, reader):
     assert {key: found.total for key, found in reader.totals_by(run.id, "column").items()} == {(0, 0): 3, (0, 1): 3}
     with pytest.raises(ValueError, match="not by 'colour'"):
         reader.totals_by(run.id, "colour")
-    assert reader.spent(run.id) == 0.75
+    assert run_figures.spent(reader, run.id) == 0.75
     assert [call.kind for call in reader.calls(run.id)] == ["target", "target", "judge", "judge", "target"]
-    (mean,) = reader.evaluator_means(run.id)
+    (mean,) = run_figures.evaluator_means(reader, run.id)
     assert (mean.key, mean.scored, mean.mean, mean.passed, mean.failed, mean.errored) == ("Match", 2, 0.5, 1, 1, 1)
-    assert [(mean.target, mean.scored) for mean in reader.evaluator_means(run.id, columns=True)] == [(0, 1), (1, 1)]
+    assert [(mean.target, mean.scored) for mean in run_figures.evaluator_means(reader, run.id, columns=True)] == [
+        (0, 1),
+        (1, 1),
+    ]
 
 
 def test_a_run_without_answers_has_totals(writer, reader):

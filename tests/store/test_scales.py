@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.helpers import cells, judged, new_run, said
+from tui_evals.store import run_figures
 from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
@@ -38,7 +39,7 @@ def test_a_mean_over_scales_is_that_of_the_rows_brought_to_one(tmp_path_factory,
                 await writer.scored(answer, 1, [judged(score=score, measure=measure)], "pass", 100.0)
 
         asyncio.run(answer_all())
-        (mean,) = reader.evaluator_means(run.id)
+        (mean,) = run_figures.evaluator_means(reader, run.id)
     bounded = {measure for measure, *_ in given if SCALES[measure]}
     values = [place if len(bounded) > 1 else score for _, score, place in given]
     if len(bounded) > 1 and len({measure for measure, *_ in given}) > len(bounded):

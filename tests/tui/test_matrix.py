@@ -16,7 +16,7 @@ from tui_evals.present.columns import names_of
 from tui_evals.present.grid import grid_columns, named_columns
 from tui_evals.present.status import ANSWER_LOOKS
 from tui_evals.store.connection import hold, run_lock
-from tui_evals.store.figures import GridCell, GridLine
+from tui_evals.store.grid import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.tui import matrix

@@ -39,6 +39,7 @@ from tui_evals.runs.project import Project, demand_own_store, load_project, stor
 from tui_evals.runs.rescoring import RescoreRequest, prepare_rescore
 from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.selection import answers_chosen, find_run
+from tui_evals.store import run_figures
 from tui_evals.store.baselines import author_here
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
@@ -522,7 +523,7 @@ def _run_of_row(reader: Reader, run: RunRow) -> Run:
         status=run.status,
         totals=reader.totals(run.id),
         message=stop_reason(run),
-        causes=tuple(told.text for told in cause_texts(run, reader.causes(run.id))),
+        causes=tuple(told.text for told in cause_texts(run, run_figures.causes(reader, run.id))),
         store=reader.path,
     )
 

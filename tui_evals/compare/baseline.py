@@ -33,6 +33,7 @@ from tui_evals.compare.sides import (
 )
 from tui_evals.compare.verdicts import p_phrase
 from tui_evals.light_records import dataclass
+from tui_evals.store import run_figures
 from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
@@ -89,7 +90,7 @@ class BaselineComparison:
             prepared = self._prepared(reader, baseline, run)
         except LookupError:
             return None  # one of the two was deleted
-        if other_rubrics(prepared.rubrics, reader.rubrics(run.id)):
+        if other_rubrics(prepared.rubrics, run_figures.rubrics(reader, run.id)):
             return AgainstBaseline(baseline)  # verdicts by different rubrics are not comparable
         cells = _cells(reader, run, prepared.prompts, prepared.targets, with_ids=bool(prepared.documents))
         both: Iterable[ItemAnswers] = ((prepared.cells[one], cells.get(other, {})) for one, other in prepared.pairs)
@@ -133,7 +134,7 @@ def _prepare(reader: Reader, baseline: RunRow, run: RunRow) -> _Prepared:
             if own and other and (alike or not first.expects_otherwise(own.position, later, other.position)):
                 pairs.append((own.position, other.position))
     judging_calls = tuple(one.document for one in judged_by) if by_calls else ()
-    return _Prepared(cells[0], pairs, prompts[1], targets[1], reader.rubrics(baseline.id), judging_calls)
+    return _Prepared(cells[0], pairs, prompts[1], targets[1], run_figures.rubrics(reader, baseline.id), judging_calls)
 
 
 def _cells(
@@ -141,11 +142,11 @@ def _cells(
 ) -> defaultdict[int, dict[CellKey, Answer]]:
     cells: defaultdict[int, dict[CellKey, Answer]] = defaultdict(dict)
     if with_ids:
-        for row in reader.compared(run.id):
+        for row in run_figures.compared(reader, run.id):
             answer = Answer(row.id, row.status, None, 0)
             cells[row.item][row.repeat, prompts[row.prompt], targets[row.target], row.turn] = answer
         return cells
-    for item, repeat, prompt, target, turn, status in reader.statuses(run.id):
+    for item, repeat, prompt, target, turn, status in run_figures.statuses(reader, run.id):
         cells[item][repeat, prompts[prompt], targets[target], turn] = _ANSWERS[status]
     return cells
 
@@ -349,7 +350,7 @@ def _passing_and_judged(items: Iterable[Collection[Verdict]]) -> tuple[int, int]
 def baseline_sentences(reader: Reader, run: RunRow, level: float = LEVEL) -> list[str]:
     """The drop that the items of a baseline can show, a sentence for each of its columns."""
     columns: defaultdict[tuple[int, int], defaultdict[int, list[TurnOutcome]]] = defaultdict(lambda: defaultdict(list))
-    for item, repeat, prompt, target, turn, status in reader.statuses(run.id):
+    for item, repeat, prompt, target, turn, status in run_figures.statuses(reader, run.id):
         columns[prompt, target][item].append(TurnOutcome(turn, repeat, status))
     sentences = []
     for column, items in sorted(columns.items()):

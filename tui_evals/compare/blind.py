@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from tui_evals.light_records import dataclass
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow
 from tui_evals.store.rows import references
@@ -41,7 +42,7 @@ class BlindText(NamedTuple):
 def answers_by_evaluator(reader: Reader, run: int) -> dict[str, frozenset[int]]:
     """The answers on which each evaluator has a verdict, in the pass that counts."""
     answers: dict[str, set[int]] = {}
-    for score in reader.judged(run):
+    for score in run_figures.judged(reader, run):
         if score.result in ("pass", "fail"):
             answers.setdefault(score.key, set()).add(score.answer)
     return {key: frozenset(ids) for key, ids in sorted(answers.items())}

@@ -18,7 +18,17 @@ from tui_evals.compare.runs import Comparison
 from tui_evals.compare.sides import Kind
 from tui_evals.light_records import dataclass
 from tui_evals.store.baselines import baseline_of
-from tui_evals.store.failures import MADE_AHEAD, Failure, FailureGroup, FailureGroups, kept_name
+from tui_evals.store.failures import (
+    MADE_AHEAD,
+    Failure,
+    FailureGroup,
+    FailureGroups,
+    failed_verdicts,
+    failures_state,
+    judge_costs,
+    judged_counts,
+    kept_name,
+)
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import OVER_STATUSES, RunRow
 
@@ -120,7 +130,7 @@ def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMa
         return kept
     unkept = None
     if large and run.status in OVER_STATUSES:
-        unkept = {"state": reader.failures_state(run), "since": _since(reader, earlier)}
+        unkept = {"state": failures_state(reader.query, run.id), "since": _since(reader, earlier)}
     runs = [run] if earlier is None else [run, earlier]
     (failures, *failures_before), (judged, *judged_of_earlier) = _read_at_once(reader, runs)
     groups = list(found := FailureGroups(failures))
@@ -136,7 +146,7 @@ def read_failure_map(reader: Reader, run: RunRow, source: str = "") -> FailureMa
     for group in groups:
         for by in _DIMENSIONS if not group.evaluator else ():
             answered[by] -= _places(group, by)
-    costs = reader.judge_costs(run)
+    costs = judge_costs(reader.query, run.id)
     clusters = [
         Cluster(
             key=group.key,
@@ -183,21 +193,22 @@ def _kept_map(reader: Reader, run: RunRow, earlier: RunRow | None, is_baseline: 
 
 
 def _since(reader: Reader, earlier: RunRow | None) -> Sequence[int | None]:
-    return [] if earlier is None else [earlier.id, *reader.failures_state(earlier)]
+    return [] if earlier is None else [earlier.id, *failures_state(reader.query, earlier.id)]
 
 
 def _read_at_once(reader: Reader, runs: Sequence[RunRow]) -> tuple[list[Sequence[Failure]], list[Mapping[str, int]]]:
     """The failures of each run, and its judged counts: SQLite counts on one core while it lists on another."""
     if sum(run.total for run in runs) < MADE_AHEAD:
-        return [list(reader.failed_verdicts(run)) for run in runs], [reader.judged_counts(run) for run in runs]
+        every: list[Sequence[Failure]] = [list(failed_verdicts(reader.query, run)) for run in runs]
+        return every, [judged_counts(reader.query, run) for run in runs]
 
     def failed(run: RunRow) -> Sequence[Failure]:
         with Reader(reader.path) as own:
-            return list(own.failed_verdicts(run))
+            return list(failed_verdicts(own.query, run))
 
     def judged(run: RunRow) -> Mapping[str, int]:
         with Reader(reader.path) as own:
-            return own.judged_counts(run)
+            return judged_counts(own.query, run)
 
     with ThreadPoolExecutor() as pool:
         counts = pool.map(judged, runs)
@@ -314,7 +325,7 @@ def read_changes(reader: Reader, comparison: Comparison) -> Changes:
                 wanted[passed].add(other.id)
     failures: defaultdict[int, list[Failure]] = defaultdict(list)
     for place, ids in wanted.items():
-        for failure in reader.failed_verdicts(comparison.sides[place].run):
+        for failure in failed_verdicts(reader.query, comparison.sides[place].run):
             if failure.answer in ids:
                 failures[failure.answer].append(failure)
     otherwise = {answer: _judged_otherwise(failures[answer], failures[other]) for answer, other in passing.items()}

@@ -13,10 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 from tui_evals.figures import MORE_ITEMS, NORMAL_95, Figure, Interval, Sample, pass_rate, percent
 from tui_evals.light_records import dataclass
-from tui_evals.store.figures import Judged
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Label
+from tui_evals.store.run_figures import Judged
 from tui_evals.text.measures import score_figures
 from tui_evals.text.safe import safe_line
 
@@ -205,7 +206,7 @@ def evaluator_agreements(
     reader: Reader, run: RunRow, evaluator: str | None = None, limit: int = 10
 ) -> list[EvaluatorAgreement]:
     """Everything that was labelled, whole answers first, or one evaluator; with the first of the disagreements."""
-    labels, judged = reader.labels(run.id), list(reader.judged(run.id))
+    labels, judged = reader.labels(run.id), list(run_figures.judged(reader, run.id))
     rows = {row.id: row for row in reader.rows(dict.fromkeys(one.answer for one in labels))}
     only = _only_evaluator(judged)
     whole = _answer_judgements(judged, rows)

@@ -21,8 +21,8 @@ from tui_evals.figures import (
     sample_of,
 )
 from tui_evals.light_records import dataclass
-from tui_evals.store.figures import Judged
 from tui_evals.store.records import AnswerStatus
+from tui_evals.store.run_figures import Judged
 from tui_evals.text.measures import Measure, common_measure, parse_measure
 
 _ROUNDING = 1e-12

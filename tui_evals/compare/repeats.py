@@ -10,6 +10,7 @@ from typing import Any
 from tui_evals.compare.sides import TurnOutcome, column_name, repeat_verdicts
 from tui_evals.figures import moments
 from tui_evals.light_records import dataclass
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import ScoringPass
@@ -192,7 +193,7 @@ def read_repeats(reader: Reader, number: int) -> Repeats:
 
 
 def _judged_values(reader: Reader, run: int, passes: Iterable[int]) -> Iterator[tuple[int, str, float]]:
-    for record in reader.judged_each(run, tuple(passes)):
+    for record in run_figures.judged_each(reader, run, tuple(passes)):
         yield record.answer, record.key, judged_value(record)
 
 

@@ -40,6 +40,7 @@ from tui_evals.compare.sides import (
 from tui_evals.figures import Figure
 from tui_evals.garbage import garbage_collection_paused
 from tui_evals.light_records import dataclass
+from tui_evals.store import ledger, run_figures
 from tui_evals.store.ledger import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
@@ -302,20 +303,20 @@ def read_comparison(reader: Reader, runs: Sequence[int]) -> Comparison:
             [
                 ComparedRun(
                     row,
-                    reader.compared_fields(row.id),
+                    run_figures.compared_fields(reader, row.id),
                     documents[row.snapshot],
-                    reader.judged_fields(row.id),
+                    run_figures.judged_fields(reader, row.id),
                     judging,
-                    labels=reader.label_counts(row.id),
-                    rubrics=reader.rubrics(row.id),
+                    labels=run_figures.label_counts(reader, row.id),
+                    rubrics=run_figures.rubrics(reader, row.id),
                     rejudged=reader.rejudged(row),
-                    spent=partial(reader.spent_by, row.id),
+                    spent=partial(ledger.spent, reader.query, row.id),
                     calls=of_calls,
                     part=asked_part(reader, row),
                 )
                 for row, judging, of_calls in zip(rows, judged_by, calls, strict=True)
             ],
-            reader.differing,
+            partial(run_figures.differing, reader),
         )
 
 
@@ -545,7 +546,7 @@ def read_columns(reader: Reader, number: int, regions: tuple[Region, Region]) ->
             some = "" if len(given) == len(region) else f" ({len(region)} of {counted(len(given), 'column')})"
             called = replace(side.run, name=f"{region_name(run, given)}{some}")
             sides.append(replace(side, run=called, calls=calls))
-        return compare_runs(sides, reader.differing)
+        return compare_runs(sides, partial(run_figures.differing, reader))
 
 
 def region_name(run: RunRow, region: Region) -> str:
@@ -578,7 +579,7 @@ def _region_side(
 ) -> ComparedRun:
     """Some columns as a run that has no other; they are numbered as they face those of the other region."""
     numbers = {column: number for number, column in enumerate(region)}
-    compared = (row for row in reader.compared(run.id) if (row.prompt, row.target) in numbers)
+    compared = (row for row in run_figures.compared(reader, run.id) if (row.prompt, row.target) in numbers)
     rows = [row._replace(prompt=0, target=numbers[row.prompt, row.target]) for row in compared]
     ids: list[set[int]] = [set() for _ in region]
     for row in rows:
@@ -587,7 +588,7 @@ def _region_side(
     (prompt, target), *more = region
     called = (("",), tuple(names)) if more else ((run.prompts[prompt],), (run.targets[target],))
     as_run = replace(run, name=region_name(run, region), prompts=called[0], targets=called[1], total=len(rows))
-    judged = (score for score in reader.judged(run.id) if score.answer in every)
+    judged = (score for score in run_figures.judged(reader, run.id) if score.answer in every)
     counts: dict[str, Counter[str]] = {}
     for column in region:
         for key, own in labels.get(column, {}).items():
@@ -597,7 +598,10 @@ def _region_side(
         wanted = None if chosen is None else set(chosen)
         parts = [own if wanted is None else own & wanted for own in ids]
         return {
-            number: took for number, own in enumerate(parts) if own for took in reader.spent_by(run.id, own).values()
+            number: took
+            for number, own in enumerate(parts)
+            if own
+            for took in ledger.spent(reader.query, run.id, own).values()
         }
 
     return ComparedRun(as_run, rows, document, judged, judged_by, counts, spent=spent, part=asked_part(reader, run))
@@ -606,7 +610,9 @@ def _region_side(
 def _labels(reader: Reader, run: RunRow) -> dict[Column, dict[str, dict[str, int]]]:
     """How often each evaluator gave each label that neither passes nor fails, in each column."""
     labels: dict[Column, dict[str, dict[str, int]]] = {}
-    for mean in reader.evaluator_means(run.id, columns=True) if reader.label_counts(run.id) else ():
+    for mean in (
+        run_figures.evaluator_means(reader, run.id, columns=True) if run_figures.label_counts(reader, run.id) else ()
+    ):
         if mean.labels and mean.prompt is not None and mean.target is not None:
             labels.setdefault((mean.prompt, mean.target), {})[mean.key] = dict(mean.labels)
     return labels

@@ -13,11 +13,12 @@ from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from tui_evals.light_records import dataclass
-from tui_evals.store.figures import ComparedFields, JudgedFields
+from tui_evals.store import ledger
 from tui_evals.store.ledger import Spent
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
 from tui_evals.store.rows import EarlierAttempt, JudgedBy, expected_item, known_status, references
+from tui_evals.store.run_figures import ComparedFields, JudgedFields
 from tui_evals.text.measures import common_measure, on_common_scale, parse_measure
 from tui_evals.text.names import numbered
 
@@ -169,12 +170,12 @@ def read_call_verdicts(
     reader: Reader, runs: Sequence[RunRow], documents: Sequence[Mapping[str, Any]]
 ) -> list[CallVerdicts]:
     """The call verdicts of runs judged by these datasets; without cached answers nothing else is read."""
-    cached = [reader.cached_answers(run.id) for run in runs]
+    cached = [ledger.cached_answers(reader.query, run.id) for run in runs]
     if not any(cached):
         return [CallVerdicts() for _ in runs]
     found = []
     for run, own, document in zip(runs, cached, documents, strict=True):
-        keys = reader.keys_of(run, EVALUATORS)
+        keys = ledger.keys_of(reader.query, run.id, run.scoring_pass, EVALUATORS)
         found.append(CallVerdicts(own, keys, _statuses(reader, run, keys, document) if keys else {}))
     return found
 
@@ -184,7 +185,9 @@ def _statuses(
 ) -> dict[int, AnswerStatus]:
     thresholds = [item.get("threshold") for item in document.get("items", ())]
     statuses: dict[int, AnswerStatus] = {}
-    for answer, item, passed, failed, wrong_form in reader.other_verdicts(run, keys, FORM_KEY):
+    for answer, item, passed, failed, wrong_form in ledger.other_verdicts(
+        reader.query, run.id, run.scoring_pass, keys, FORM_KEY
+    ):
         wanted = thresholds[item] if item < len(thresholds) else None
         if wrong_form:
             statuses[answer] = "fail"
@@ -232,7 +235,7 @@ def asked_part(reader: Reader, run: RunRow) -> AskedItems | None:
     only = run.config.get("only") if run.config else None
     if only is None:
         return None
-    of = reader.item_count(run)
+    of = ledger.item_count(reader.query, run.snapshot)
     return AskedItems(len(only), of) if len(only) < of else None
 
 

@@ -23,6 +23,7 @@ from tui_evals.compare.sides import (
 from tui_evals.compare.verdicts import difference_sentence, measured_sentence
 from tui_evals.figures import Figure, Interval, percent
 from tui_evals.light_records import dataclass
+from tui_evals.store import run_figures
 from tui_evals.store.filters import Filter, Term
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
@@ -154,10 +155,10 @@ class Trend:
         names = column_names(run)
         rows = (
             row
-            for row in reader.compared(run.id)
+            for row in run_figures.compared(reader, run.id)
             if column in (names[row.prompt, row.target], TOGETHER) and self.category in (None, row.category)
         )
-        judged = reader.judged(run.id) if self.evaluator else ()
+        judged = run_figures.judged(reader, run.id) if self.evaluator else ()
         scores = [score for score in judged if score.key == self.evaluator]
         document = reader.snapshot(run.snapshot)
         judged_by, rejudged = reader.judged_by(run, document), reader.rejudged(run)
@@ -193,9 +194,9 @@ def category_trend(reader: Reader, runs: Sequence[RunRow], category: str) -> Tre
 
 def evaluator_trend(reader: Reader, runs: Sequence[RunRow], key: str) -> Trend:
     """The mean score of an evaluator in each column."""
-    every = [reader.evaluator_means(run.id, columns=True) for run in runs]
+    every = [run_figures.evaluator_means(reader, run.id, columns=True) for run in runs]
     if not any(mean.key == key for own in every for mean in own):  # what judges answers together has no column
-        every = [reader.evaluator_means(run.id) for run in runs]
+        every = [run_figures.evaluator_means(reader, run.id) for run in runs]
     known = sorted({mean.key for own in every for mean in own})
     if key not in known:
         raise UnknownTrend("evaluator", key, known, runs)

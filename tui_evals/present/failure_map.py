@@ -9,6 +9,7 @@ from tui_evals.compare.failure_map import Change, Cluster, FailureMap, read_fail
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
+from tui_evals.store import lookup, run_figures
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
@@ -145,7 +146,7 @@ def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> d
     for cluster in clusters:
         wanted.setdefault(cluster.answers[0], []).append(cluster)
     rows = reader.rows(wanted)
-    items = reader.asked_items(run, [row.item for row in rows])
+    items = lookup.asked_items(reader.query, run, [row.item for row in rows])
     told = reader.told(run, rows, requests=True)
     return {
         cluster.key: _example(run, one, items.get(one.row.item, {}), cluster)
@@ -156,7 +157,7 @@ def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> d
 
 def explained(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, Example]:
     """The question, expectation, answer and reason for each answer."""
-    items = reader.asked_items(run, [row.item for row in rows])
+    items = lookup.asked_items(reader.query, run, [row.item for row in rows])
     return {
         one.row.id: _example(run, one, items.get(one.row.item, {})) for one in reader.told(run, rows, requests=True)
     }
@@ -225,7 +226,7 @@ def read_highlights(reader: Reader, run: RunRow) -> list[Highlight]:
             if value
         }
         found += [(kind, one, texts[one]) for one in ids if one in texts]
-    for answer, key, score, threshold in reader.nearest(run, _HIGHLIGHTS):
+    for answer, key, score, threshold in run_figures.nearest(reader, run, _HIGHLIGHTS):
         figure = f"{safe_line(key, 30)} {plain_number(score)}, threshold {plain_number(threshold)}"
         found.append(("nearest to its threshold", answer, figure))
     flaky = reader.ids(run.id, parse_filter("flaky"))[:_HIGHLIGHTS]

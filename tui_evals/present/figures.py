@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_evals.figures import Figure, percent
 from tui_evals.present.status import rateless
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean
@@ -130,13 +131,13 @@ def measure_phrases(means: Iterable[EvaluatorMean]) -> tuple[str, ...]:
 
 def run_measures(reader: Reader, run: RunRow, totals: Totals) -> tuple[str, ...]:
     """The measures that replace the pass rate if nothing in a run can fail; empty if there is a rate."""
-    return measure_phrases(reader.evaluator_means(run.id)) if rateless(totals) else ()
+    return measure_phrases(run_figures.evaluator_means(reader, run.id)) if rateless(totals) else ()
 
 
 def column_measures(reader: Reader, run: RunRow, totals: Totals) -> dict[tuple[int, int], tuple[str, ...]]:
     """The measures of each prompt and target of a run with these totals."""
     by_column: dict[tuple[int, int], list[EvaluatorMean]] = {}
-    for mean in reader.evaluator_means(run.id, columns=True) if totals.scored else ():
+    for mean in run_figures.evaluator_means(reader, run.id, columns=True) if totals.scored else ():
         if mean.prompt is not None and mean.target is not None:
             by_column.setdefault((mean.prompt, mean.target), []).append(mean)
     return {column: measure_phrases(means) for column, means in by_column.items()}

@@ -13,9 +13,11 @@ from tui_evals.present.columns import short_names, table
 from tui_evals.present.figures import column_measures, interval_text
 from tui_evals.present.runs import Column, Cost, column_names, run_cost
 from tui_evals.present.status import ANSWER_LOOKS, WORST_FIRST, Look
-from tui_evals.store.figures import GROUPINGS, AnswerGroup, GridCell, GridLine
+from tui_evals.store import grid, run_figures
+from tui_evals.store.grid import GridCell, GridLine
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
+from tui_evals.store.run_figures import GROUPINGS, AnswerGroup
 from tui_evals.text.measures import counted, duration, money
 from tui_evals.text.names import did_you_mean, numbered
 from tui_evals.text.safe import safe_line
@@ -71,7 +73,7 @@ def _untimed(totals: Totals) -> str:
 
 def grid_columns(reader: Reader, run: RunRow) -> tuple[GridColumn, ...]:
     """The columns of a run that has any answers in them, with their numbers."""
-    totals, latencies = reader.totals_by(run.id, "column"), reader.column_latencies(run.id)
+    totals, latencies = reader.totals_by(run.id, "column"), grid.column_latencies(reader, run.id)
     most_scored = max(totals.values(), key=lambda one: one.scored, default=None)
     measures = column_measures(reader, run, most_scored) if most_scored else {}
     return tuple(
@@ -256,15 +258,15 @@ class FilteredGroup:
 def grouping_names(database: Path, run: RunRow) -> list[str]:
     """The groupings of a run's answers: fields that differ, and each variable."""
     with Reader(database) as reader:
-        fields = [by for by in GROUPINGS if by != "variable" and len(reader.grouped(run, by)) > 1]
-        return [*fields, *(f"variable {name}" for name in reader.variables(run))]
+        fields = [by for by in GROUPINGS if by != "variable" and len(run_figures.grouped(reader, run, by)) > 1]
+        return [*fields, *(f"variable {name}" for name in run_figures.variables(reader, run))]
 
 
 def read_groups(database: Path, run: RunRow, by: str) -> list[FilteredGroup]:
     """The groups of a run by one of `grouping_names`."""
     field, _, name = by.partition(" ")
     with Reader(database) as reader:
-        groups = reader.grouped(run, field, name)
+        groups = run_figures.grouped(reader, run, field, name)
     return [FilteredGroup(group, _filter(field, name, group.value)) for group in groups]
 
 

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 from tui_evals.reports.results import ReportKind
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, CallRecord, RunRow, ScoreRecord, Totals
 from tui_evals.store.rows import EvaluatorMean
@@ -74,7 +75,7 @@ def _results(reader: Reader, runs: Sequence[RunRow]) -> Data:
     scores = [
         _figures(run.key if len(runs) > 1 else "", mean)
         for run in runs
-        for mean in reader.evaluator_means(run.id)
+        for mean in run_figures.evaluator_means(reader, run.id)
         if mean.scope == "answer"
     ]
     return {"total_samples": total, "completed_samples": total - sum(one.errored for one in totals), "scores": scores}

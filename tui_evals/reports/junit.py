@@ -27,6 +27,7 @@ from tui_evals.present.runs import RunFacts, counts_sentence, run_cost, run_fact
 from tui_evals.present.status import BAD, OVER, status_phrase
 from tui_evals.reports.comparison import broken_in
 from tui_evals.reports.results import AnswerEntry, ReportKind, read
+from tui_evals.store import chains, run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.text.measures import counted
@@ -54,11 +55,11 @@ def suites(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     totals = reader.totals_by(run.id, "column")
     whole = reader.totals(run.id)
     about = run_facts(run, whole, run_measures(reader, run, whole))
-    head = {"signature": head_text(run.key, reader.chain_head(run))}
+    head = {"signature": head_text(run.key, chains.last_link(reader.query, run.key))}
     signed = {name: value for name, value in head.items() if value}
     measures, skipped = (
         column_measures(reader, run, whole),
-        skipped_sentence(reader.skipped(run.id), reader.left_out(run.id)),
+        skipped_sentence(run_figures.skipped(reader, run.id), run_figures.left_out(reader, run.id)),
     )
     tallies: defaultdict[tuple[int, int], _Tally] = defaultdict(_Tally)
     repeated = False
@@ -284,7 +285,7 @@ def commands(reader: Reader, runs: Sequence[RunRow], root: Path, workspace: Path
     `root` is the base of the dataset's path, `workspace` that of GitHub's paths.
     """
     run = runs[-1]
-    repeated = reader.repeated(run.id)
+    repeated = run_figures.repeated(reader, run.id)
     items = reader.dataset(run).items
     bad = sorted(_bad_rows(reader, runs), key=lambda row: BAD.index(row.status))
     places = _places(run, items, root)

@@ -39,6 +39,7 @@ from tui_evals.present.runs import RunFacts, change_lines, run_cost, run_facts
 from tui_evals.present.status import ANSWER_LOOKS, BAD, waiting_count
 from tui_evals.present.transcripts import transcript_text
 from tui_evals.reports.results import ReportKind
+from tui_evals.store import chains, run_figures
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, Totals
@@ -113,15 +114,15 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         f"## {code(run.name)}: {_headline(totals)}",
         f"Run {code(run.key)} · {about.headline}: {_sentence(about, measures)}.",
         *_gates(run),
-        *([code(lacking, 1_000)] if (lacking := skipped_sentence({}, reader.left_out(run.id))) else []),
+        *([code(lacking, 1_000)] if (lacking := skipped_sentence({}, run_figures.left_out(reader, run.id))) else []),
         *([f"It stopped: {code(about.reason, 1_000)}"] if about.reason else []),
-        *([_causes_text(reader, run)] if reader.causes(run.id) else []),
+        *([_causes_text(reader, run)] if run_figures.causes(reader, run.id) else []),
         *([f"Sent otherwise: {code('; '.join(changes), 1_000)}"] if (changes := change_lines(run)) else []),
         table(["target", "pass", "95 % interval", "not judged", "no answer", "cost"], rows, _ROWS),
     ]
-    if signed := head_text(run.key, reader.chain_head(run)):
+    if signed := head_text(run.key, chains.last_link(reader.query, run.key)):
         head.insert(2, f"Signature: {code(signed, 300)}")
-    if means := reader.evaluator_means(run.id):
+    if means := run_figures.evaluator_means(reader, run.id):
         scores = [
             [
                 _evaluator_name(mean),
@@ -135,7 +136,7 @@ def _run_summary(reader: Reader, run: RunRow) -> str:
         columns = ["evaluator", "mean", "pass", "95 % interval", "errors", "skipped"]
         head += ["### Evaluators", table(columns, scores, _ROWS)]
     bad = [answer for status in BAD for answer in reader.ids(run.id, parse_filter(f"status:{status}"))]
-    repeated = reader.repeated(run.id)
+    repeated = run_figures.repeated(reader, run.id)
     shown = reader.rows(bad[:_MOST])
     cases = read(reader, run, shown, reader.dataset(run).items, requests=True) if shown else iter(())
     title = (
@@ -172,7 +173,7 @@ def _sentence(about: RunFacts, measures: Sequence[str]) -> str:
 
 def _causes_text(reader: Reader, run: RunRow) -> str:
     """Why answers are missing, cut or not judged."""
-    told = cause_texts(run, reader.causes(run.id))
+    told = cause_texts(run, run_figures.causes(reader, run.id))
     lines = [f"- {code(one.text, 300)}" for one in told[:_MOST_CAUSES]]
     more = [f"- and {len(told) - _MOST_CAUSES} more causes"] if len(told) > _MOST_CAUSES else []
     return "\n".join([*lines, *more])

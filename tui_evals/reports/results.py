@@ -16,6 +16,7 @@ from tui_evals.plugins import Plugins, installed, installed_named, offered
 from tui_evals.present.gates import gates_data
 from tui_evals.present.provenance import head_data
 from tui_evals.present.runs import standing_data
+from tui_evals.store import chains
 from tui_evals.store.answer_facts import FACTS, Kind
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, step_count, transcript_of
@@ -121,7 +122,7 @@ def _run_extension(reader: Reader, run: RunRow) -> dict[str, Any]:
     standing = standing_data(run, reader.totals(run.id))
     prompts = {"prompts": list(run.prompts)} if any(run.prompts) else {}
     gates = {"gates": gates_data(run.gates)} if run.gates else {}
-    head = head_data(reader.chain_head(run))
+    head = head_data(chains.last_link(reader.query, run.key))
     signed = {"provenance": head} if head else {}
     return {"run": run.key, "name": run.name, **prompts, **standing, **gates, **signed}
 

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_evals.light_records import dataclass
-from tui_evals.store.battles import ActivityKind, Order, activity_lock, order_of, plan_activity, progress_step
+from tui_evals.store.battles import (
+    ActivityKind,
+    Order,
+    activity_lock,
+    begin_activity,
+    order_of,
+    plan_activity,
+    progress_step,
+)
 from tui_evals.store.connection import RunLock, hold
 from tui_evals.store.database import StoreError, StoreTrouble
 from tui_evals.store.reader import Reader
@@ -245,11 +253,7 @@ class ActivityRecord:
 
     def begin(self) -> None:
         """Store that it is running."""
-        self._writer.write(
-            "UPDATE activities SET status = 'running', started = ? WHERE key = ?",
-            time.time(),
-            self.key,
-        )
+        begin_activity(self._writer, self.key)
 
     async def attend(
         self,

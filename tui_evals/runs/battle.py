@@ -48,6 +48,7 @@ from tui_evals.runs.limits import Budget
 from tui_evals.runs.plan import limited
 from tui_evals.runs.project import Project
 from tui_evals.runs.scoring import scripted
+from tui_evals.store import run_figures
 from tui_evals.store.battles import (
     SCRIPTED,
     BattleRow,
@@ -497,7 +498,7 @@ def _pair_duel(
             pairs.append((item, (left.id, right.id)))
     chosen = [pairs[at] for at in limited(range(len(pairs)), limit, seed)]
     ids = [pair for _, pair in chosen]
-    return Duel(places, tuple(chosen), frozenset(ids) - reader.differing(ids), unanswered, edited)
+    return Duel(places, tuple(chosen), frozenset(ids) - run_figures.differing(reader, ids), unanswered, edited)
 
 
 # -- the plan

@@ -25,6 +25,7 @@ from tui_evals.runs.prompting import Chat, PromptUnderTest, opening_of, question
 from tui_evals.runs.scoring import evidence_for, stored_evidence
 from tui_evals.runs.scoring_passes import KeptScores, judges_kept
 from tui_evals.runs.tools import most_steps
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, PlannedAnswer, RunRow
 from tui_evals.store.writer import snapshot_hash
@@ -52,45 +53,18 @@ class Rate:
 
 Rates = Mapping[Place, Rate]
 
-_MEANS = (
-    "count(*), CASE WHEN count({0}cost) = count(*) THEN avg({0}cost) END, avg({0}input_tokens), "
-    "avg({0}output_tokens), avg({0}cached_tokens), avg({0}latency_ms)"
-)
-_ANSWERS = (
-    f"SELECT prompt, name, turn, {_MEANS.format('')} FROM answers WHERE run = ? AND target = ? AND code IS NULL "
-    "AND body IS NOT NULL AND scripted = 0 GROUP BY prompt, name, turn"
-)
-"""Includes cached answers: each keeps the cost and the time of its original call."""
-_VERDICTS = (
-    f"SELECT a.prompt, a.name, a.turn, {_MEANS.format('c.')} FROM calls c JOIN answers a ON a.id = c.answer "
-    "WHERE c.run = ? AND c.kind = 'judge' AND c.target = ? AND c.code IS NULL AND c.from_cache = 0 "
-    "GROUP BY a.prompt, a.name, a.turn"
-)
-_FIRST_JUDGING = "started < ifnull((SELECT min(created) FROM passes WHERE run = ?1 AND pass > 1), 1e18)"
-
-
-def runs_of_dataset(reader: Reader, source: str, snapshot: str | None, limit: int) -> Iterator[RunRow]:
-    """The latest runs of a dataset, by the name its runs have for it; with a `snapshot` only of that version."""
-    query = (
-        "SELECT id FROM runs WHERE source = ?1 AND ifnull(?2, snapshot) = snapshot AND total IS NOT NULL "
-        "ORDER BY id DESC LIMIT ?3"
-    )
-    for (run,) in reader.query(query, [source, snapshot, limit]):
-        yield reader.run(run)
-
 
 def answer_rates(reader: Reader, run: RunRow, target: int) -> Rates:
     """The costs and times of a target's answers in a run."""
-    return _rates(reader, run, _ANSWERS, target)
+    return _rates(run, run_figures.answer_means(reader, run.id, target))
 
 
 def verdict_rates(reader: Reader, run: RunRow, judge: str) -> Rates:
     """The costs and times of a judge's calls in a run, by the answer they were about."""
-    return _rates(reader, run, _VERDICTS, judge)
+    return _rates(run, run_figures.judging_means(reader, run.id, judge))
 
 
-def _rates(reader: Reader, run: RunRow, query: str, who: int | str) -> Rates:
-    rows = reader.query(query, [run.id, who])
+def _rates(run: RunRow, rows: Iterable[tuple[Any, ...]]) -> Rates:
     return {(_name(run.prompts, prompt), name, turn): Rate(*means) for prompt, name, turn, *means in rows}
 
 
@@ -119,28 +93,6 @@ def _mean(rates: Sequence[Rate], name: str, *, whole: bool = False) -> float | N
     if not values or (whole and len(values) < len(known)):
         return None
     return float(sum(value * count for value, count in values) / sum(count for _, count in values))
-
-
-def asked_all(reader: Reader, run: RunRow) -> bool:
-    """Whether every answer and verdict of a run was asked for, and none came from the cache."""
-    query = f"SELECT 1 FROM calls WHERE run = ?1 AND from_cache = 1 AND {_FIRST_JUDGING} LIMIT 1"
-    return not reader.totals(run.id).cached and not reader.query(query, [run.id])
-
-
-def cost_of_run(reader: Reader, run: RunRow) -> float:
-    """The cost of all calls of a run, without later rescorings."""
-    query = f"SELECT total(cost) FROM calls WHERE run = ?1 AND {_FIRST_JUDGING}"
-    return float(reader.query(query, [run.id])[0][0])
-
-
-def kept_scores(reader: Reader, run: RunRow) -> tuple[int, int]:
-    """How many scores that count were kept from earlier judgings, and how many were made in the last."""
-    query = (
-        "SELECT total(s.origin > 0), total(s.origin = 0) FROM answers a JOIN scores s ON s.answer = a.id "
-        "WHERE a.run = ? AND s.pass = ?"
-    )
-    ((kept, made),) = reader.query(query, [run.id, run.scoring_pass])
-    return int(kept), int(made)
 
 
 TYPICAL_ANSWER_TOKENS = 250
@@ -306,9 +258,9 @@ class Experience:
             alike = asked == (run.config.get("targets"), run.prompts, run.total, run.config.get("only"))
             if run.status != "finished" or not alike or (judge is not None and run.config.get("judge") != judge):
                 continue
-            if asked_all(self._reader, run):
+            if run_figures.asked_all(self._reader, run.id):
                 took = None if run.started is None or run.finished is None else run.finished - run.started
-                return LastTime(run.key, cost_of_run(self._reader, run), took)
+                return LastTime(run.key, run_figures.cost_of_run(self._reader, run.id), took)
         return None
 
     def _named(self, config: TargetConfig) -> dict[str, object]:
@@ -430,7 +382,7 @@ def estimate_run(
 def _like_runs(reader: Reader, project: Project, source: str, snapshot: str) -> Iterator[RunRow]:
     """Earlier runs of a dataset: of a file in any version, of anything else, whose name says little, in this one."""
     is_file = (project.root / source).is_file()
-    return runs_of_dataset(reader, source, None if is_file else snapshot, _LOOKED_BACK)
+    return reader.runs_of(source, None if is_file else snapshot, _LOOKED_BACK)
 
 
 class _KnownVerdicts:

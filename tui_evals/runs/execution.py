@@ -36,7 +36,7 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.scoring_passes import KeptScores, pass_config
 from tui_evals.runs.status import FILES, METRICS, exit_code_of
 from tui_evals.runs.tools import open_toolbox
-from tui_evals.store import failures
+from tui_evals.store import chains, failures, run_figures
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -154,7 +154,7 @@ async def execute(
         writer.control(run.id, "")
         asked = (*job.plan.targets, *asked_targets(job.plan, job.project.settings))
         storing = Storing(writer, path, run, lock, longest_wait(asked))
-        found = reader.unsigned_answers(run)
+        found = chains.unsigned_answers(reader.query, run.id, run.key)
         try:
             engine = assemble(job, writer, reader, storing, again=again)
         except ConfigurationError as problem:
@@ -244,7 +244,7 @@ def _run_outcome(reader: Reader, run: RunRow, outcome: ExecutionEnd, gates: Gate
         code=outcome.code,
         totals=totals,
         by_column=reader.totals_by(run.id, "column"),
-        causes=reader.causes(run.id),
+        causes=run_figures.causes(reader, run.id),
         gates=checked,
     )
 
@@ -258,7 +258,7 @@ def assemble(job: Job, writer: Writer, reader: Reader, storing: Storing, *, agai
     run, plan, terms, project = job.run, job.plan, job.terms, job.project
     budget = Budget(terms.max_cost)
     budget.of_run(run.id, reader, writer, terms.shared_limit)
-    largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
+    largest = run_figures.largest_answers(reader, run.id) if terms.max_cost is not None else {}
     rooms: dict[tuple[str, str], Room] = {}  # shared by targets that differ only in parameters
 
     files = project.root / str(run.config[FILES]) if FILES in run.config else None

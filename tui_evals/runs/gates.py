@@ -13,6 +13,7 @@ from tui_evals.runs.gate_checks import AskedAnswers, answer_checks, ask_answers,
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.project import demand_own_store
 from tui_evals.runs.selection import find_run
+from tui_evals.store import chains
 from tui_evals.store.baselines import baseline_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, RunRow, Totals
@@ -159,7 +160,7 @@ def _results(asked: AskedAnswers, results: GateResults) -> GateResults:
 
 def _why_changed(reader: Reader, baseline: RunRow) -> str:
     """Why a baseline that was changed after signing is not used; empty if it was not changed."""
-    if reader.chain_head(baseline) is None:
+    if chains.last_link(reader.query, baseline.key) is None:
         return ""
     # Imported when something is verified, as few runs need it.
     from tui_evals.store.verifying import verify

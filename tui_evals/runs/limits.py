@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from tui_evals.runs.executors import WaitCut
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import Price, Request, TargetConfig
@@ -222,7 +223,7 @@ class Budget:
         report back. `shared` names a limit that other runs of the store share.
         """
         self._others = _SharingRuns(shared, run, reader) if shared else None
-        self.spent, noted = reader.spent(run), reader.may_cost(run)
+        self.spent, noted = run_figures.spent(reader, run), run_figures.may_cost(reader, run)
         self._lost = reader.reserved(run)
         self.unsure = noted + self._lost
         self._run = (writer, run)
@@ -324,7 +325,7 @@ class _SharingRuns:
         self._ids += [one for one in found if one != self._run]
         self.committed = self.reserved = 0.0
         for one in self._ids:
-            self.committed += self._reader.spent(one) + self._reader.may_cost(one)
+            self.committed += run_figures.spent(self._reader, one) + run_figures.may_cost(self._reader, one)
             reserved = self._reader.reserved(one)
             if reserved and self._reader.run(one).status == "running":
                 self.reserved += reserved

@@ -32,6 +32,7 @@ from tui_evals.runs.scoring import judge, stored_evidence
 from tui_evals.runs.scoring_passes import is_named
 from tui_evals.runs.start import dataset_to_ask
 from tui_evals.runs.status import RECORDED
+from tui_evals.store import run_figures
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -485,7 +486,7 @@ async def rejudge(work: Rejudging, writer: Writer, show: ShowWait = lambda wait,
         budget = Budget(terms.max_cost)
         if asked:
             budget.of_run(run.id, reader, writer)
-        largest = reader.largest_answers(run.id) if terms.max_cost is not None else {}
+        largest = run_figures.largest_answers(reader, run.id) if terms.max_cost is not None else {}
         opened_judges = {
             name: opened(config, "judge", budget, project.environment, project.root, terms.concurrency)
             for name, config in judge_configs(plan, project.settings).items()

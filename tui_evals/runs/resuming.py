@@ -20,6 +20,7 @@ from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import prompt_kept
 from tui_evals.runs.scoring_passes import ANEW, NAMED
 from tui_evals.runs.status import GENERATION, METRICS, RUBRIC
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow
 from tui_evals.store.repair import LOST
@@ -73,10 +74,12 @@ def _corrected(
         moved.append(found.name)
         return fresh
 
-    config["targets"] = [now(kept, reader.has_answered(run.id, place)) for place, kept in enumerate(config["targets"])]
+    config["targets"] = [
+        now(kept, run_figures.has_answered(reader, run.id, place)) for place, kept in enumerate(config["targets"])
+    ]
     for key in _JUDGES:
         if kept := config.get(key):
-            config[key] = now(kept, run.staged_pass > 0 or reader.has_judged(run.id, kept["name"]))
+            config[key] = now(kept, run.staged_pass > 0 or run_figures.has_judged(reader, run.id, kept["name"]))
     if moved:
         configs = [find_target(name, settings, "the stored run") for name in moved]
         sent = destinations((replace(each, name=base_name(each.name)) for each in configs), environment)
@@ -150,7 +153,7 @@ def demand_errors(reader: Reader, run: RunRow) -> None:
         raise CannotPlan(f"{run.key} was made elsewhere, so that none of its targets can be asked here")
     if run.staged_pass:
         raise CannotPlan(f"{run.key} is being judged again; `tui-evals resume {run.key}` ends that first")
-    if run.status == "finished" and not reader.errors(run.id):
+    if run.status == "finished" and not run_figures.errors(reader, run.id):
         raise CannotPlan(f"{run.key} is finished and has no errors; nothing was asked")
 
 

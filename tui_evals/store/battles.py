@@ -99,6 +99,11 @@ def drop_activity(writer: Writer, key: str) -> None:
     writer.write("DELETE FROM activities WHERE key = ?", key)
 
 
+def begin_activity(writer: Writer, key: str) -> None:
+    """Store that an activity is running."""
+    writer.write("UPDATE activities SET status = 'running', started = ? WHERE key = ?", time.time(), key)
+
+
 def order_activity(writer: Writer, key: str, order: Order) -> None:
     """Order a running activity to stop."""
     writer.write("UPDATE activities SET control = ? WHERE key = ?", order, key)

@@ -19,6 +19,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.text.names import cause_of
 
 from .ledger import Ask, pages
+from .records import RunRow
 from .rows import loads
 
 RULES = 1
@@ -70,8 +71,8 @@ class Failure(NamedTuple):
     reason: str
 
 
-def failures(ask: Ask, run: int, number: int) -> Iterator[Failure]:
-    """The errors of targets and the failing scores of a pass, in the order of the plan."""
+def failed_verdicts(ask: Ask, run: RunRow) -> Iterator[Failure]:
+    """A row for each reason why an answer of a run does not pass, in the order of the plan, paged."""
     place = "a.id, a.prompt, a.target, a.category, a.cost"
     query = (
         f"SELECT * FROM (SELECT {place}, '' AS key, a.code, ifnull(json_extract(b.answer, '$.message'), ''), a.pos "
@@ -82,18 +83,18 @@ def failures(ask: Ask, run: int, number: int) -> Iterator[Failure]:
         "WHERE a.run = ?1 AND a.pos >= ?2 AND a.pos < ?3 AND a.code IS NULL AND s.result IN ('fail', 'error')) "
         "ORDER BY pos, key"
     )
-    for first, end in pages(ask, run):
-        yield from (Failure._make(row[:8]) for row in ask(query, [run, first, end, number]))
+    for first, end in pages(ask, run.id):
+        yield from (Failure._make(row[:8]) for row in ask(query, [run.id, first, end, run.scoring_pass]))
 
 
-def judged_counts(ask: Ask, run: int, number: int) -> dict[str, int]:
-    """How many answers each evaluator passed, failed or could not judge in a pass; under '' how many were asked."""
+def judged_counts(ask: Ask, run: RunRow) -> dict[str, int]:
+    """How many answers each evaluator passed, failed or could not judge; under '' how many were asked."""
     query = (
         "SELECT s.key, count(*) FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ?2 WHERE a.run = ?1 "
         "AND a.code IS NULL AND s.result IN ('pass', 'fail', 'error') GROUP BY s.key "
         "UNION ALL SELECT '', count(*) FROM answers WHERE run = ?1 AND status NOT IN ('pending', 'running')"
     )
-    return dict(ask(query, [run, number]))
+    return dict(ask(query, [run.id, run.scoring_pass]))
 
 
 def judge_costs(ask: Ask, run: int) -> dict[int, float]:
@@ -252,7 +253,7 @@ def _stem(word: str) -> str:
 State = Sequence[int | None]
 
 
-def state(ask: Ask, run: int) -> State:
+def failures_state(ask: Ask, run: int) -> State:
     """Differs whenever an answer, a verdict or a call of a run changed, or the rules of grouping did."""
     query = (
         "SELECT scoring_pass, (SELECT max(seq) FROM answers WHERE run = r.id), "
@@ -270,7 +271,7 @@ def kept_groups(ask: Ask, run: int) -> dict[str, Any] | None:
     """The kept groups of a run, if nothing has changed since."""
     (text,) = next(iter(ask("SELECT v FROM session WHERE k = ?", [kept_name(run)])), (None,))
     kept = None if text is None else loads(text)
-    return kept if isinstance(kept, dict) and kept.get("state") == state(ask, run) else None
+    return kept if isinstance(kept, dict) and kept.get("state") == failures_state(ask, run) else None
 
 
 def _kept_answers(kept: Mapping[str, Any] | None, number: int, key: str) -> set[int] | None:
@@ -282,9 +283,9 @@ def _kept_answers(kept: Mapping[str, Any] | None, number: int, key: str) -> set[
         return None  # something else was written there, so the answers are grouped again
 
 
-def answers_of_group(ask: Ask, run: int, number: int, key: str, kept: Mapping[str, Any] | None) -> list[int]:
-    """The answers of groups whose key starts with `key`, in a pass of a run; from `kept` groups if there are any."""
-    if (answers := _kept_answers(kept, number, key)) is not None:
+def answers_of_group(ask: Ask, run: RunRow, key: str, kept: Mapping[str, Any] | None) -> list[int]:
+    """The answers of groups whose key starts with `key`, in a run; from `kept` groups if there are any."""
+    if (answers := _kept_answers(kept, run.scoring_pass, key)) is not None:
         return sorted(answers)
-    groups = FailureGroups(failures(ask, run, number))
+    groups = FailureGroups(failed_verdicts(ask, run))
     return sorted({one.answer for group in groups if group.key.startswith(key) for one in group.failures})

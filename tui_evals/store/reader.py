@@ -15,13 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tui_evals.provenance.chain import Link
-from tui_evals.store import chains, failures, figures, identity, ledger, lookup, schema
-from tui_evals.store import figures as grid
+from tui_evals.store import failures, identity, ledger, lookup, schema
 from tui_evals.store.connection import MissingSnapshot, alive, run_lock, store_wait
 from tui_evals.store.lookup import StoredDataset, stored_dataset
 
-from .answer_facts import FACTS
 from .database import StoreError, connect, explained, schema_version
 from .filters import Condition, Filter, compiled, like, ordered
 from .records import (
@@ -33,7 +30,6 @@ from .records import (
     AnswerStatus,
     CallRecord,
     Control,
-    FailureCause,
     RunRow,
     ScoreRecord,
     Totals,
@@ -46,12 +42,10 @@ from .rows import (
     Detail,
     Draft,
     EarlierAttempt,
-    EvaluatorMean,
     GroupScore,
     JudgedBy,
     Label,
     Mark,
-    ScoreSpread,
     ScoringPass,
     answer_record,
     answer_row,
@@ -171,14 +165,6 @@ class Reader:
             return document
         raise MissingSnapshot(digest, self._path)
 
-    def chain_head(self, run: RunRow) -> Link | None:
-        """The last record of the signed chain of a run, unchecked; None where it was never signed."""
-        return chains.last_link(self.query, run.key)
-
-    def unsigned_answers(self, run: RunRow) -> int:
-        """How many answers of a run its chain does not cover."""
-        return chains.unsigned_answers(self.query, run.id, run.key)
-
     def judged_by(self, run: RunRow, asked: Mapping[str, Any] | None = None) -> JudgedBy:
         """The dataset that currently judges the answers of a run, and since when; `asked` is its own if known."""
         query = (
@@ -205,10 +191,6 @@ class Reader:
         for asked, judging in self.query(query, [run.id, run.scoring_pass, run.snapshot]):
             return stored_dataset(asked, judging)
         raise MissingSnapshot(run.snapshot, self._path)
-
-    def asked_items(self, run: RunRow, numbers: Iterable[int]) -> dict[int, Mapping[str, Any]]:
-        """The items of a run with these numbers, with the expectations of the current scoring pass."""
-        return dict(lookup.asked_items(self.query, run, numbers))
 
     def control(self, run: int) -> Control:
         """The control word of a run: pause, stop, or empty."""
@@ -254,49 +236,14 @@ class Reader:
             raise LookupError(f"no answers in these columns of run {run}")
         return self._settled(run, ledger.together(own))
 
-    def ledger_differences(self, run: int) -> list[str]:
-        """Differences between the cached counts of a run and its rows; empty in a sound store."""
-        return ledger.differences(self.query, run)
-
     def _groups(self, run: int) -> dict[ledger.Group, Totals]:
         return ledger.groups(self.query, run)
-
-    def statuses(self, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
-        """The status of every answer of a run: item, repeat, prompt, target, turn and status."""
-        return figures.statuses(self.query, run)
-
-    def planned(self, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
-        """The status of every answer of a run, in the order of the plan: position, item, its name and status."""
-        left: Mapping[str, AnswerStatus] = {} if self._in_flight(run) else {"running": "pending"}
-        for pos, item, name, status in figures.planned(self.query, run):
-            yield pos, item, name, left.get(status, status)
-
-    def spent(self, run: int) -> float:
-        """The cost of all calls of a run, including judges and failed attempts."""
-        return figures.spent(self.query, run)
-
-    def has_answered(self, run: int, target: int) -> bool:
-        """Whether a run has any answer of the target of a number; errors are none."""
-        query = (
-            "SELECT 1 FROM answers WHERE run = ? AND target = ? AND code IS NULL "
-            "AND status NOT IN ('pending', 'running') LIMIT 1"
-        )
-        return bool(self.query(query, [run, target]))
-
-    def has_judged(self, run: int, judge: str) -> bool:
-        """Whether a judge of this name has said anything in a run, also from the cache."""
-        query = "SELECT 1 FROM calls WHERE run = ? AND kind = 'judge' AND target = ? AND code IS NULL LIMIT 1"
-        return bool(self.query(query, [run, judge]))
 
     def runs_sharing(self, limit: str, since: int) -> tuple[list[int], int]:
         """The runs after that number that share a limit of that name, and the number of the last run there is."""
         query = "SELECT id, json_extract(config, '$.terms.shared_limit') = ? FROM runs WHERE id > ? ORDER BY id"
         rows = self.query(query, [limit, since])
         return [number for number, shares in rows if shares], rows[-1][0] if rows else since
-
-    def may_cost(self, run: int) -> float:
-        """An upper bound of the cost of recorded calls whose cost is unknown."""
-        return figures.may_cost(self.query, run)
 
     def reserved(self, run: int) -> float:
         """The money reserved for calls in flight, or for those that were when the process of the run vanished."""
@@ -307,86 +254,27 @@ class Reader:
         query = "SELECT text, reply FROM replies WHERE run = ? AND pass = ? AND key = ?"
         return next((answer_record("", *body) for body in self.query(query, [run, number, key])), None)
 
-    def spent_by(self, run: int, ids: Collection[int] | None = None) -> dict[int, ledger.Spent]:
-        """The times and costs of each target's answers in a run, by its number; only of `ids` unless None."""
-        return ledger.spent(self.query, run, ids)
-
-    def cached_answers(self, run: int) -> frozenset[int]:
-        """The answers of a run that came from the cache, by their ids."""
-        return ledger.cached_answers(self.query, run)
-
-    def keys_of(self, run: RunRow, evaluators: Collection[str]) -> frozenset[str]:
-        """The keys under which some evaluators judged answers of a run."""
-        return ledger.keys_of(self.query, run.id, run.scoring_pass, evaluators)
-
-    def other_verdicts(self, run: RunRow, keys: Collection[str], form_key: str) -> Iterator[ledger.OtherVerdicts]:
-        """How other evaluators judged each answer that those with `keys` passed or failed, paged."""
-        return ledger.other_verdicts(self.query, run.id, run.scoring_pass, keys, form_key)
-
-    def item_count(self, run: RunRow) -> int:
-        """How many items the dataset had that a run asked."""
-        return ledger.item_count(self.query, run.snapshot)
-
-    def largest_answers(self, run: int) -> dict[tuple[str, str], int]:
-        """The tokens of the largest answer of each target and judge of a run, by kind and name."""
-        return figures.largest_answers(self.query, run)
-
-    def causes(self, run: int) -> tuple[FailureCause, ...]:
-        """Why answers of a run are missing or could not be judged, the most frequent cause first."""
-        return figures.causes(self.query, run, self.run(run).scoring_pass)
-
-    def failed_verdicts(self, run: RunRow) -> Iterator[failures.Failure]:
-        """A row for each reason why an answer of a run does not pass, in the order of the plan, paged."""
-        return failures.failures(self.query, run.id, run.scoring_pass)
-
-    def judged_counts(self, run: RunRow) -> dict[str, int]:
-        """How many answers each evaluator judged; under '' how many were asked."""
-        return failures.judged_counts(self.query, run.id, run.scoring_pass)
-
-    def judge_costs(self, run: RunRow) -> dict[int, float]:
-        """The costs of judging, by the answers where they are not 0."""
-        return failures.judge_costs(self.query, run.id)
-
     def kept_failures(self, run: RunRow) -> dict[str, Any] | None:
         """The kept failure groups of a run; None if something changed since, or the store is foreign."""
         return None if self.is_foreign else failures.kept_groups(self.query, run.id)
-
-    def failures_state(self, run: RunRow) -> failures.State:
-        """Differs whenever a failure of a run may have changed."""
-        return failures.state(self.query, run.id)
 
     def run_before(self, run: RunRow) -> RunRow | None:
         """The latest finished run of the same dataset before `run`, or None."""
         number = failures.number_before(self.query, run.id)
         return None if number is None else self.run(number)
 
+    def runs_of(self, source: str, snapshot: str | None, limit: int) -> Iterator[RunRow]:
+        """The latest runs of a dataset, by the name its runs have for it; with a `snapshot` only of that version."""
+        query = (
+            "SELECT id FROM runs WHERE source = ?1 AND ifnull(?2, snapshot) = snapshot AND total IS NOT NULL "
+            "ORDER BY id DESC LIMIT ?3"
+        )
+        for (run,) in self.query(query, [source, snapshot, limit]):
+            yield self.run(run)
+
     def only(self, where: Filter) -> Reader:
         """A view that shows of every run only the answers that match a filter."""
         return _FilteredReader(self._path, where)
-
-    def endings(self, run: int) -> dict[str, int]:
-        """How many answers of a run ended otherwise than usual, by how they did."""
-        query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
-        return dict(self.query(query, [run]))
-
-    def errors(self, run: int) -> int:
-        """How many answers of a run, or groups of them, are an error, or could not be judged by an evaluator."""
-        query = (
-            "WITH counts AS (SELECT scoring_pass AS pass FROM runs WHERE id = ?1) SELECT "
-            "(SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
-            "WHERE s.answer = answers.id AND s.pass = (SELECT pass FROM counts) AND s.result = 'error'))) + "
-            "(SELECT count(*) FROM group_scores WHERE run = ?1 AND result = 'error' "
-            "AND pass = (SELECT pass FROM counts))"
-        )
-        return int(self.query(query, [run])[0][0])
-
-    def repeated(self, run: int) -> bool:
-        """Whether a run asks any item more than once."""
-        return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND repeat > 0 LIMIT 1", [run]))
-
-    def later_turns(self, run: int) -> bool:
-        """Whether an item of a run has several turns."""
-        return bool(self.query("SELECT 1 FROM answers WHERE run = ? AND turn > 0 LIMIT 1", [run]))
 
     def messages(self, run: int) -> dict[int, str]:
         """The error messages of missing answers, by answer id."""
@@ -432,7 +320,7 @@ class Reader:
         self, run: int, where: Filter | None = None, sort: str | None = None, descending: bool = False
     ) -> array[int]:
         """The ids of a run's answers that match a filter, sorted by a column or `evaluator:KEY`; nulls come last."""
-        condition, values = self._condition(where, run) if where else ("TRUE", [])
+        condition, values = self.condition(where, run) if where else ("TRUE", [])
         join, order, joined = ordered(sort, descending)
         query = f"SELECT answers.id FROM answers{join} WHERE answers.run = ? AND {condition} ORDER BY {order}"
         return array("q", [answer for (answer,) in self.query(query, [*joined, run, *values])])
@@ -482,13 +370,6 @@ class Reader:
         """How the items of a run are called."""
         return [name for (name,) in self.query("SELECT DISTINCT name FROM answers WHERE run = ?", [run])]
 
-    def filled(self, run: int) -> frozenset[str]:
-        """The facts with a column of their own that some answer of a run has."""
-        columns = {fact.name: fact.column.where or f"{fact.name} IS NOT NULL" for fact in FACTS if fact.column}
-        some = (f"EXISTS (SELECT 1 FROM answers WHERE run = ?1 AND {where})" for where in columns.values())
-        (found,) = self.query(f"SELECT {', '.join(some)}", [run])
-        return frozenset(name for name, is_filled in zip(columns, found, strict=True) if is_filled)
-
     def answers_to(self, run: int, items: Iterable[int]) -> list[AnswerRow]:
         """The answers to some items of a run, in the order of the plan."""
         among = "item IN (SELECT value FROM json_each(?))"
@@ -519,26 +400,6 @@ class Reader:
         condition, values = compiled(where, None)
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
-
-    def grid_rows(
-        self, run: int, where: Filter | None = None, order: grid.GridOrder = "plan", *, differing: bool = False
-    ) -> list[grid.GridRow]:
-        """The rows of a run's grid: each turn of an item with an answer that matches a filter.
-
-        With `differing`, only rows whose columns have different verdicts.
-        """
-        condition = () if where is None else self._condition(where, run)
-        return grid.grid_rows(self.query, run, order, *condition, differing=differing)
-
-    def grid_lines(self, run: int, rows: Iterable[grid.GridRow]) -> Iterator[grid.GridLine]:
-        """The cells of some rows of a run's grid, read in pages."""
-        waiting, in_flight = iter(rows), self._in_flight(run)
-        while page := list(islice(waiting, _BODIES)):
-            yield from grid.grid_lines(self.query, page, in_flight)
-
-    def column_latencies(self, run: int) -> dict[grid.Column, float]:
-        """The median time to an answer of each prompt and target of a run, in milliseconds, without cached answers."""
-        return grid.column_latencies(self.query, run)
 
     def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[AnswerDetail]:
         """Answers of a run with their texts and scores, read in pages; requests only if `requests`.
@@ -688,77 +549,6 @@ class Reader:
         """The keys of the scores that count, in the order they are met; whether of all answers to an item together."""
         return lookup.score_keys(self.query, run)
 
-    def evaluator_means(self, run: int, number: int | None = None, *, columns: bool = False) -> list[EvaluatorMean]:
-        """How each evaluator scored the run in a pass (None: the one that counts), or each of its columns."""
-        return figures.evaluator_means(self.query, run, number or self.run(run).scoring_pass, columns)
-
-    def score_spread(self, run: int, means: Iterable[EvaluatorMean]) -> dict[str, ScoreSpread]:
-        """How the numbers of each evaluator spread over their range in the scoring that counts."""
-        return figures.score_spread(self.query, run, self.run(run).scoring_pass, means)
-
-    def grouped(self, run: RunRow, by: str, name: str = "") -> list[figures.AnswerGroup]:
-        """The answers of a run in groups by one of `figures.GROUPINGS`; `name` is that of a variable."""
-        return figures.grouped(self.query, run.id, run.snapshot, by, name)
-
-    def variables(self, run: RunRow) -> list[str]:
-        """The variables that the items of a run give values to."""
-        return figures.variables(self.query, run.snapshot)
-
-    def nearest(self, run: RunRow, count: int) -> list[tuple[int, str, float, float]]:
-        """The passing answers whose score is nearest to its threshold: answer, evaluator, score and threshold."""
-        return figures.nearest(self.query, run.id, run.scoring_pass, count)
-
-    def questions(self, snapshot: str) -> dict[tuple[int, int], str]:
-        """The beginning of the question in each turn of a dataset, by the numbers of item and turn."""
-        return figures.questions(self.query, snapshot)
-
-    def skipped(self, run: int) -> dict[str, int]:
-        """How often each evaluator was skipped, because there was nothing to judge or no judge to ask."""
-        return figures.skipped(self.query, run, self.run(run).scoring_pass)
-
-    def left_out(self, run: int) -> dict[str, int]:
-        """How many verdicts lack each assertion that an import left out, in the scoring that counts."""
-        return figures.left_out(self.query, run, self.run(run).scoring_pass)
-
-    def label_counts(self, run: int) -> dict[str, dict[str, int]]:
-        """How often each evaluator gave each label without a verdict, in the scoring that counts."""
-        return figures.label_counts(self.query, run, self.run(run).scoring_pass)
-
-    def rubrics(self, run: int) -> dict[str, frozenset[str]]:
-        """The rubrics of the judges' verdicts for each evaluator, in the current scoring pass."""
-        return figures.rubrics(self.query, run, self.run(run).scoring_pass)
-
-    def judged(self, run: int, number: int | None = None) -> Iterator[figures.Judged]:
-        """The scores of a pass (None: the one that counts) as a comparison needs them, paged."""
-        return map(figures.Judged._make, self.judged_fields(run, number))
-
-    def judged_each(self, run: int, numbers: Sequence[int]) -> Iterator[figures.Judged]:
-        """The scores of several passes, paged; a score that several of them keep appears at most once."""
-        known = set(numbers)
-        for number in numbers:
-            yield from map(figures.Judged._make, figures.judged(self.query, run, number, known))
-            known |= figures.origins(self.query, run, number)
-
-    def judged_fields(self, run: int, number: int | None = None) -> Iterator[figures.JudgedFields]:
-        """Like `judged`, as plain tuples for reading whole runs."""
-        return figures.judged(self.query, run, number or self.run(run).scoring_pass)
-
-    def compared(self, run: int) -> Iterator[figures.ComparedRow]:
-        """Every answer of a run as a comparison needs it, paged. An answer that no process works on is pending."""
-        return map(figures.ComparedRow._make, self.compared_fields(run))
-
-    def compared_fields(self, run: int) -> Iterator[figures.ComparedFields]:
-        """Like `compared`, as plain tuples for reading whole runs."""
-        return figures.compared(self.query, run, self._in_flight(run))
-
-    def differing(self, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """The pairs of answers whose texts or tool calls differ."""
-        differing: set[tuple[int, int]] = set()
-        waiting = iter(pairs)
-        while page := list(islice(waiting, _PAGE)):
-            differing |= figures.differing(self.query, page)
-        return differing
-
     # -- calls, people, cache
 
     def calls(self, run: int) -> Iterator[CallRecord]:
@@ -870,16 +660,16 @@ class Reader:
             return replace(run, waiting=None)
         return run
 
-    def _condition(self, where: Filter, run: int) -> Condition:
+    def condition(self, where: Filter, run: int) -> Condition:
         """A filter as a condition on the answers of a run."""
 
         def answers_of(key: str) -> Sequence[int]:
             row = self.run(run)
-            return failures.answers_of_group(self.query, run, row.scoring_pass, key, self.kept_failures(row))
+            return failures.answers_of_group(self.query, row, key, self.kept_failures(row))
 
-        return compiled(where, run, in_flight=self._in_flight(run), clusters=answers_of)
+        return compiled(where, run, in_flight=self.in_flight(run), clusters=answers_of)
 
-    def _in_flight(self, run: int) -> bool:
+    def in_flight(self, run: int) -> bool:
         """Whether a running answer of this run can still arrive; False for a deleted run."""
         rows = self.query(f"{lookup.RUN} AND id = ?", [run])
         return any(self._run(row).status in LIVE_STATUSES for row in rows)
@@ -887,21 +677,21 @@ class Reader:
     def _settle(self, rows: list[AnswerRow]) -> list[AnswerRow]:
         """The rows, with questions that a dead process left behind pending again."""
         runs = {row.run for row in rows if row.status == "running"}
-        left = {run for run in runs if not self._in_flight(run)}
+        left = {run for run in runs if not self.in_flight(run)}
         if not left:
             return rows
         return [replace(row, status="pending") if row.status == "running" and row.run in left else row for row in rows]
 
     def _settled(self, run: int, totals: Totals) -> Totals:
         """Totals without running answers if no process executes the run."""
-        if not totals.running or self._in_flight(run):
+        if not totals.running or self.in_flight(run):
             return totals
         return replace(totals, pending=totals.pending + totals.running, running=0)
 
     def _with_lost_calls(self, run: int, totals: Totals) -> Totals:
         """The totals with the possible cost of calls that were in flight when the process of the run vanished."""
         lost = self.reserved(run)
-        return replace(totals, may_cost=totals.may_cost + lost) if lost and not self._in_flight(run) else totals
+        return replace(totals, may_cost=totals.may_cost + lost) if lost and not self.in_flight(run) else totals
 
 
 _GROUPED_BY: Mapping[str, Callable[[ledger.Group], Any]] = {
@@ -926,4 +716,4 @@ class _FilteredReader(Reader):
 
     def score_keys(self, run: RunRow) -> list[tuple[str, bool]]:
         """The keys of the scores of those answers."""
-        return lookup.score_keys(self.query, run, *self._condition(self._where, run.id))
+        return lookup.score_keys(self.query, run, *self.condition(self._where, run.id))

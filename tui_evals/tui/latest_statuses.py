@@ -14,6 +14,7 @@ from tui_evals.datasets.matrix import item_in_file, name_in_file
 from tui_evals.light_records import dataclass
 from tui_evals.present.status import OVER, WORST_FIRST
 from tui_evals.project_files import resolved
+from tui_evals.store import run_figures
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, AnswerStatus, RunRow
 
@@ -162,7 +163,7 @@ def _add(latest: ItemStatuses, run: RunRow, reader: Reader) -> None:
     if run.status in OVER:
         latest.over.add(run.id)
     names: dict[int, str] = {}
-    for pos, item, name, status in reader.planned(run.id):
+    for pos, item, name, status in run_figures.planned(reader, run.id):
         run_statuses.put(pos, item, status)
         names[item] = name
     run_statuses.name_items(_keys(run, names, reader))

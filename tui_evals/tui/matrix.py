@@ -31,9 +31,10 @@ from tui_evals.present.columns import AS_THEY_ARE, Names, names_of, told_apart
 from tui_evals.present.grid import GridColumn, cell_look, cell_score, grid_columns, line_name, named_columns
 from tui_evals.present.runs import Column, rejudged_sentence
 from tui_evals.present.status import ANSWER_LOOKS, OVER, Look
+from tui_evals.store import grid
 from tui_evals.store.database import StoreError
-from tui_evals.store.figures import GridLine, GridOrder, GridRow
 from tui_evals.store.filters import FilterError, parse_filter
+from tui_evals.store.grid import GridLine, GridOrder, GridRow
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.measures import counted
@@ -75,8 +76,8 @@ class GridView:
 def read_rows(database: Path, run: int, view: GridView) -> list[GridRow]:
     """The rows of a run; raises FilterError for an invalid filter."""
     with garbage_collection_paused(), Reader(database) as reader:
-        return reader.grid_rows(
-            run, parse_filter(view.text) if view.text else None, view.order, differing=view.differing
+        return grid.grid_rows(
+            reader, run, parse_filter(view.text) if view.text else None, view.order, differing=view.differing
         )
 
 
@@ -115,7 +116,7 @@ class CellPages:
         page = self._pages.get(number // _PAGE)
         if page is None:
             start = number // _PAGE * _PAGE
-            page = list(self._reader.grid_lines(self._run, self.rows[start : start + _PAGE]))
+            page = list(grid.grid_lines(self._reader, self._run, self.rows[start : start + _PAGE]))
             if len(self._pages) >= _PAGES:
                 self._pages.pop(next(iter(self._pages)))
             self._pages[number // _PAGE] = page

@@ -15,6 +15,7 @@ from tui_evals.present.columns import AS_THEY_ARE, Names, names_of
 from tui_evals.present.runs import RunWorkers
 from tui_evals.present.status import LIVE, OVER
 from tui_evals.runs.status import Status
+from tui_evals.store import run_figures
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, FailureCause, RunRow, ScoreRecord, Totals
@@ -92,20 +93,20 @@ def count_run(database: Path, run: RunRow, known: RunCount | None) -> RunCount |
     with garbage_collection_paused(), Reader(database) as reader:
         try:
             totals = reader.totals(run.id)
-            means = reader.evaluator_means(run.id)
-            endings = reader.endings(run.id)
-            filled = reader.filled(run.id)
-            spreads = reader.score_spread(run.id, means)
-            causes = reader.causes(run.id) if totals.errored or totals.partial or endings else ()
+            means = run_figures.evaluator_means(reader, run.id)
+            endings = run_figures.endings(reader, run.id)
+            filled = run_figures.filled(reader, run.id)
+            spreads = run_figures.score_spread(reader, run, means)
+            causes = run_figures.causes(reader, run.id) if totals.errored or totals.partial or endings else ()
         except LookupError:
             return None
         verdicts = {label.answer: label.verdict for label in reader.labels(run.id) if label.evaluator is None}
         if known is not None and known.run == run.id:
             turns, repeats, names, questions = known.turns, known.repeats, known.names, known.questions
         else:
-            questions = reader.questions(run.snapshot)
+            questions = run_figures.questions(reader, run.snapshot)
             names = names_of(reader.names(run.id))
-            turns, repeats = reader.later_turns(run.id), reader.repeated(run.id)
+            turns, repeats = run_figures.later_turns(reader, run.id), run_figures.repeated(reader, run.id)
     return RunCount(
         run=run.id,
         totals=totals,

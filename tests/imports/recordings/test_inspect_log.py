@@ -14,6 +14,7 @@ from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.validate import validate
 from tui_evals.imports import inspect as inspect_files
 from tui_evals.imports.inspect import opened, read, recognises
+from tui_evals.store import run_figures
 
 LOGS = Path(__file__).parent
 LOG = json.loads((LOGS / "arithmetic.json").read_text())
@@ -143,7 +144,7 @@ def test_the_means_in_the_store_are_those_that_inspect_counted(tmp_path):
     keys = {("manners", "polite"): "manners_polite", ("manners", "brief"): "manners_brief"}
     with store(tmp_path) as (writer, reader):
         run, outcome = keep(writer, reader, read(LOGS / "arithmetic.eval")[0])
-        means = {found.key: found.mean for found in reader.evaluator_means(run.id)}
+        means = {found.key: found.mean for found in run_figures.evaluator_means(reader, run.id)}
         totals = reader.totals(run.id)
         assert keep(writer, reader, read(LOGS / "arithmetic.json")[0]) == (run, "known")
     assert (outcome, run.status, totals.total, totals.errored) == ("new", "finished", 14, 2)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.conftest import Project, project, server, until
+from tui_evals.store import run_figures
 
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 pytest.importorskip("cryptography", reason="the cluster extra is not installed")
@@ -226,7 +227,7 @@ def test_a_budget_is_kept_by_all_workers_together_even_when_one_is_killed(projec
     assert "the budget is spent" in said and "resume" in said
     with project.reader() as reader:
         last = reader.find_run("last").id
-        cost, unpriced = reader.spent(last), reader.totals(last).unpriced
+        cost, unpriced = run_figures.spent(reader, last), reader.totals(last).unpriced
         statuses = {row[2] for row in project.table()}
     assert 0.1 < cost <= 0.6 and not unpriced
     assert {"pass", "pending"} <= statuses <= {"pass", "pending", "running"}

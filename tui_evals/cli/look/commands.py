@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tui_evals.cli.options import as_json, environment, file_path, paged, result_as_json, trusting
-from tui_evals.store.figures import GRID_ORDERS
+from tui_evals.store.grid import GRID_ORDERS
 
 _BY = ["category", "target", "prompt", "evaluator", "repeats"]
 

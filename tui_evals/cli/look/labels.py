@@ -36,6 +36,7 @@ from tui_evals.compare.labels import (
 from tui_evals.datasets.resolve import effective_evaluators
 from tui_evals.evaluators.registry import UnknownEvaluator
 from tui_evals.present.columns import wrap
+from tui_evals.store import run_figures
 from tui_evals.store.baselines import author_here
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -348,7 +349,7 @@ class _BlindSession:
 
 def _evaluator_summary(reader: Reader, run: RunRow, key: str) -> str:
     """The key and summary of an evaluator of a run."""
-    name = next((mean.evaluator for mean in reader.evaluator_means(run.id) if mean.key == key), key)
+    name = next((mean.evaluator for mean in run_figures.evaluator_means(reader, run.id) if mean.key == key), key)
     try:
         return f"{key}: {summary(inputs.evaluators().find(name))}"
     except UnknownEvaluator:

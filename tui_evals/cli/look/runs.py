@@ -26,6 +26,7 @@ from tui_evals.runs.status import GENERATION
 from tui_evals.store.connection import alive, executed_runs, run_lock
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
+from tui_evals.store.run_figures import spent
 from tui_evals.store.verifying import find_key, verify
 from tui_evals.text.measures import age, money
 
@@ -83,7 +84,7 @@ def _run_cells(reader: Reader, run: RunRow, now: float) -> list[str]:
 
 def generation_figures(reader: Reader, run: RunRow) -> str:
     """The cost of a generation, which has no answers."""
-    return f"wrote tests for {money(reader.spent(run.id))}"
+    return f"wrote tests for {money(spent(reader, run.id))}"
 
 
 def verify_run(word: str, history: bool, as_json: bool) -> int:

@@ -49,9 +49,10 @@ from tui_evals.present.runs import (
 from tui_evals.present.status import ANSWER_LOOKS, result_look, run_look
 from tui_evals.present.transcripts import text_lines
 from tui_evals.runs.status import DESTINATIONS, GENERATION
+from tui_evals.store import grid, run_figures
 from tui_evals.store.baselines import dataset_key
-from tui_evals.store.figures import GridLine, GridOrder
 from tui_evals.store.filters import Filter, parse_filter
+from tui_evals.store.grid import GridLine, GridOrder
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Detail, EarlierAttempt, EvaluatorMean, expected_item, rejudged_now
@@ -65,13 +66,13 @@ _GRID_GAP = "  "
 
 def show_grid(reader: Reader, run: RunRow, where: Filter | None, order: GridOrder, limit: int, as_json: bool) -> None:
     """Print the grid of a run with the columns that fit into the terminal; a file or pipe gets all."""
-    grid, rows = grid_columns(reader, run), reader.grid_rows(run.id, where, order)
-    lines = list(reader.grid_lines(run.id, rows if as_json else rows[:limit]))
+    table, rows = grid_columns(reader, run), grid.grid_rows(reader, run.id, where, order)
+    lines = list(grid.grid_lines(reader, run.id, rows if as_json else rows[:limit]))
     if as_json:
-        say_json({"run": run.key, "name": run.name, **grid_data(grid, lines)})
+        say_json({"run": run.key, "name": run.name, **grid_data(table, lines)})
         return
     say(f"{run.key}  {run.name}  {run_look(run).text}", bold=True)
-    beyond = _say_grid(_grid_rows(grid, lines), columns())
+    beyond = _say_grid(_grid_rows(table, lines), columns())
     if not rows:
         say("no answer fits the filter" if where else "this run asks nothing")
     if left := len(rows) - len(lines):
@@ -85,13 +86,13 @@ _GRID_HEAD = 4
 """Rows above the items."""
 
 
-def _grid_rows(grid: Sequence[GridColumn], lines: Sequence[GridLine]) -> list[list[str]]:
+def _grid_rows(table: Sequence[GridColumn], lines: Sequence[GridLine]) -> list[list[str]]:
     return [
-        ["item", *(column.short for column in grid)],
-        ["passes", *(column.rate_text for column in grid)],
-        ["95 % interval", *(column.interval_text for column in grid)],
-        ["cost, latency", *(column.spent_text for column in grid)],
-        *([line_name(line), *(cell_text(line.cells.get(column.place)) for column in grid)] for line in lines),
+        ["item", *(column.short for column in table)],
+        ["passes", *(column.rate_text for column in table)],
+        ["95 % interval", *(column.interval_text for column in table)],
+        ["cost, latency", *(column.spent_text for column in table)],
+        *([line_name(line), *(cell_text(line.cells.get(column.place)) for column in table)] for line in lines),
     ]
 
 
@@ -155,12 +156,12 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     ids = reader.ids(run.id, project.filter_or_stop(only))
     rows = reader.rows(ids if as_json else ids[:limit])
     totals = reader.totals(run.id)
-    reasons, causes = _reasons(reader, run, rows), reader.causes(run.id)
+    reasons, causes = _reasons(reader, run, rows), run_figures.causes(reader, run.id)
     if as_json:
         standing = standing_data(run, totals)
         told = [one.data for one in cause_texts(run, causes)]
         answers = [{**asdict(row), "reason": reasons.get(row.id)} for row in rows]
-        skipped = reader.skipped(run.id)
+        skipped = run_figures.skipped(reader, run.id)
         gates = {"gates": gates_data(run.gates)}
         about_run = {"run": {**run_data(run), **gates}, **standing, **gates}
         say_json({**about_run, "causes": told, "skipped": skipped, "answers": answers})
@@ -180,7 +181,7 @@ def _show_run(reader: Reader, run: RunRow, only: str | None, limit: int, as_json
     )
     for line in baseline_lines(reader, run):
         say(line)
-    if skipped_line := skipped_sentence(reader.skipped(run.id), reader.left_out(run.id)):
+    if skipped_line := skipped_sentence(run_figures.skipped(reader, run.id), run_figures.left_out(reader, run.id)):
         say(skipped_line)
     for line in destination_lines(run.config.get(DESTINATIONS)):
         say(line, dim=True)
@@ -282,7 +283,7 @@ def _show_by(reader: Reader, run: RunRow, by: By, as_json: bool) -> None:
         show_repeats(reader, run, as_json)
         return
     if by == "evaluator":
-        means = reader.evaluator_means(run.id)
+        means = run_figures.evaluator_means(reader, run.id)
         if as_json:
             say_json([asdict(mean) for mean in means])
             return

@@ -42,7 +42,7 @@ from tui_evals.runs.approving import agree, cluster_permissions
 from tui_evals.runs.detach import DetachFailed, has_begun, start_detached
 from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.errors import CannotPlan
-from tui_evals.runs.estimating import Estimate, kept_scores
+from tui_evals.runs.estimating import Estimate
 from tui_evals.runs.execution import Job, RunOutcome, execute
 from tui_evals.runs.executors.cluster.terms import ClusterTerms, check_terms, parse_place
 from tui_evals.runs.gate_options import Gates, flags, gates_of
@@ -53,6 +53,7 @@ from tui_evals.runs.readiness import Unjudgeable, obstacles_of
 from tui_evals.runs.selection import ItemSelection
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare
 from tui_evals.runs.status import next_command
+from tui_evals.store import run_figures
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
@@ -306,8 +307,11 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                     write_results(reader, [outcome.run], file)
                 measures = column_measures(reader, outcome.run, outcome.totals)
                 if not how.quiet or how.as_json:
-                    skipped, left_out = reader.skipped(outcome.run.id), reader.left_out(outcome.run.id)
-                kept = kept_scores(reader, outcome.run) if again and outcome.finished else None
+                    skipped, left_out = (
+                        run_figures.skipped(reader, outcome.run.id),
+                        run_figures.left_out(reader, outcome.run.id),
+                    )
+                kept = run_figures.kept_scores(reader, outcome.run) if again and outcome.finished else None
                 if outcome.finished and how.summarises:
                     root = job.project.root
                     summary = summary_lines(reader, outcome.run, dataset_key(outcome.run.source, root, root), columns())

@@ -67,6 +67,7 @@ from tui_evals.runs.resuming import demand_errors, leaving_out, resumed_job, wit
 from tui_evals.runs.selection import answers_chosen, items_in_run
 from tui_evals.runs.start import RunRequest, rerun_items
 from tui_evals.runs.status import RECORDED, UNJUDGED_TOO
+from tui_evals.store import run_figures
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
@@ -196,7 +197,9 @@ def resume(
             if run.status == "finished" and not errors:
                 again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"
                 in_place = (
-                    f", `tui-evals resume {run.key} --errors` its errors in place" if reader.errors(run.id) else ""
+                    f", `tui-evals resume {run.key} --errors` its errors in place"
+                    if run_figures.errors(reader, run.id)
+                    else ""
                 )
                 raise Stop(f"{run.key} is finished; {again}{in_place}", 2)
             if RECORDED in run.config:

@@ -19,6 +19,7 @@ from tui_evals.present.status import ANSWER_LOOKS, BAD, WORST_FIRST, status_phra
 from tui_evals.reports.page import cards, facing, summary
 from tui_evals.reports.page.facing import versus
 from tui_evals.reports.results import ReportKind, json_lines
+from tui_evals.store import chains
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.text.measures import counted
@@ -39,7 +40,7 @@ def chunks(reader: Reader, runs: Sequence[RunRow]) -> Iterator[str]:
     if not 1 <= len(runs) <= MAX_RUNS:
         raise ValueError(f"a page shows one run, or 2 to {MAX_RUNS} runs compared, not {len(runs)}")
     name, values = _run_page(reader, runs[0]) if len(runs) == 1 else _comparison_page(reader, runs)
-    heads = [text for run in runs if (text := head_text(run.key, reader.chain_head(run)))]
+    heads = [text for run in runs if (text := head_text(run.key, chains.last_link(reader.query, run.key)))]
     stream = _environment().get_template(name).stream(**values, heads=heads, **_assets(name == _LARGE))
     stream.enable_buffering(_PIECES)
     yield from stream

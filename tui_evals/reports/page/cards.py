@@ -27,6 +27,7 @@ from tui_evals.present.status import ANSWER_LOOKS, BAD, WORST_FIRST
 from tui_evals.reports.page.texts import AnswerBlock, Labels, Score, Text, answer_block, optional, score
 from tui_evals.reports.results import AnswerEntry, conversations
 from tui_evals.runs.scoring import column_scores
+from tui_evals.store import run_figures
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.lookup import Item
 from tui_evals.store.reader import Reader
@@ -343,7 +344,7 @@ def _lines(
     found = [frozenset(reader.ids(run.id, parse_filter(word))) for word in words]
     columns = {column: place for place, column in enumerate(filters.columns)}
     categories = {name: place for place, name in enumerate(filters.categories)}
-    repeated = reader.repeated(run.id)
+    repeated = run_figures.repeated(reader, run.id)
     number = -1
     item: Item = {}
     for row, wrong in reader.failures(run, reader.all_rows(run.id)):

@@ -31,8 +31,9 @@ from tui_evals.reports.page.cards import Filters
 from tui_evals.reports.plots import BarPart, Histogram, Level, Meter, histogram, levels, meter, stacked
 from tui_evals.runs.scoring import judged_parts
 from tui_evals.runs.status import weighted_mean
-from tui_evals.store.figures import GridCell, GridLine, GridRow
+from tui_evals.store import grid, run_figures
 from tui_evals.store.filters import FILTER_WORDS, parse_filter
+from tui_evals.store.grid import GridCell, GridLine, GridRow
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, Totals
 from tui_evals.store.rows import EvaluatorMean, Mark
@@ -223,8 +224,8 @@ def matrix(reader: Reader, run: RunRow, carded: Collection[int] | None = None) -
     columns = named_columns(run)
     if len(columns) < 2:
         return None
-    rows = reader.grid_rows(run.id)
-    shown = rows if len(rows) <= MOST else reader.grid_rows(run.id, order="disagreement")[:MOST]
+    rows = grid.grid_rows(reader, run.id)
+    shown = rows if len(rows) <= MOST else grid.grid_rows(reader, run.id, order="disagreement")[:MOST]
     names = tuple(column.short for column in columns)
     return Matrix(names, len(rows), len(shown), _rows(reader, run, columns, shown, carded))
 
@@ -236,7 +237,7 @@ def _rows(
     rows: Sequence[GridRow],
     carded: Collection[int] | None,
 ) -> Iterator[MatrixRow]:
-    for line in reader.grid_lines(run.id, rows):
+    for line in grid.grid_lines(reader, run.id, rows):
         cells = tuple(_cell(line.cells.get(column.place)) for column in columns)
         yield MatrixRow(_card(line, carded), line_name(line), cells)
 
@@ -336,19 +337,19 @@ class Summary:
 def summary(reader: Reader, run: RunRow, items: Sequence[Mapping[str, Any]]) -> Summary:
     """A run, which asked these items, in numbers, ready to be shown."""
     known, totals = walk_answers_and_scores(reader, run, items), reader.totals(run.id)
-    means = reader.evaluator_means(run.id)
+    means = run_figures.evaluator_means(reader, run.id)
     measures = run_measures(reader, run, totals)
     about = run_facts(run, totals, measures)
     names = column_names(run)
     columns = {key: name for key, name in names.items() if key in known.points}
-    by_column = reader.evaluator_means(run.id, columns=True) if len(columns) > 1 else []
+    by_column = run_figures.evaluator_means(reader, run.id, columns=True) if len(columns) > 1 else []
     counts: dict[str, int] = {entry.status: entry.count for entry in status_counts(totals)}
     return Summary(
         run=run,
         started=universal_time(run.started or run.created),
-        notice=_notice(about, run, totals, skipped_sentence({}, reader.left_out(run.id))),
+        notice=_notice(about, run, totals, skipped_sentence({}, run_figures.left_out(reader, run.id))),
         gates=tuple(gate_texts(run.gates)),
-        cause=cause_line(reader.causes(run.id)),
+        cause=cause_line(run_figures.causes(reader, run.id)),
         share=totals_share(totals),
         measures=measures,
         parts=stacked(counts),

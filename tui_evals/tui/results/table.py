@@ -18,6 +18,7 @@ from tui_evals.compare.failure_map import keep_failure_map
 from tui_evals.present.figures import measure_phrases
 from tui_evals.present.runs import Column, Pace
 from tui_evals.present.status import FINAL, OVER, final_count, rateless
+from tui_evals.store import run_figures
 from tui_evals.store.answer_facts import FACTS
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import FilterError
@@ -129,7 +130,7 @@ class BaselineMeter(Recount):
 
     def _read_means(self, reader: Reader, baseline: RunRow) -> None:
         if (mark := (baseline.id, baseline.scoring_pass)) != self._means_of:
-            self.means = {mean.key: mean for mean in column_means(reader.evaluator_means(baseline.id))}
+            self.means = {mean.key: mean for mean in column_means(run_figures.evaluator_means(reader, baseline.id))}
             self._means_of = mark
 
 

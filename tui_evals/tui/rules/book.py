@@ -16,6 +16,7 @@ from tui_evals.figures import percent
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import cell_width
 from tui_evals.present.status import ANSWER_LOOKS, OVER
+from tui_evals.store import run_figures
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerStatus, RunRow
@@ -96,9 +97,13 @@ class VerdictReader:
 
 def _verdicts(reader: Reader, run: RunRow) -> _RunVerdicts:
     """The verdicts of a run: those of Compliance, once for each judge, else what became of the answers."""
-    keys = {mean.key for mean in reader.evaluator_means(run.id) if mean.evaluator == _JUDGE and mean.scope == "answer"}
+    keys = {
+        mean.key
+        for mean in run_figures.evaluator_means(reader, run.id)
+        if mean.evaluator == _JUDGE and mean.scope == "answer"
+    }
     judged: dict[int, list[bool]] = {}
-    for score in reader.judged(run.id) if keys else ():
+    for score in run_figures.judged(reader, run.id) if keys else ():
         if score.key in keys and score.result in ("pass", "fail"):
             judged.setdefault(score.answer, []).append(score.result == "pass")
     by_target: dict[str, dict[str, VerdictTally]] = {}

@@ -12,6 +12,7 @@ from tui_evals.present.figures import run_measures, skipped_sentence
 from tui_evals.present.runs import basis_sentence, counts_sentence, stop_reason
 from tui_evals.present.status import OVER, rateless
 from tui_evals.runs.status import GENERATION
+from tui_evals.store import run_figures
 from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, RunRow, Totals
@@ -31,8 +32,8 @@ def told_ending(database: Path, run: RunRow) -> Ending:
     with Reader(database) as reader:
         totals = reader.totals(run.id)
         measures = run_measures(reader, run, totals)
-        skipped = skipped_sentence(reader.skipped(run.id), reader.left_out(run.id))
-        causes = reader.causes(run.id) if totals.errored or totals.partial else ()
+        skipped = skipped_sentence(run_figures.skipped(reader, run.id), run_figures.left_out(reader, run.id))
+        causes = run_figures.causes(reader, run.id) if totals.errored or totals.partial else ()
     if run.status == "finished":
         why = f"; {cause_line(causes)}" if causes else ""
         more = f"; {skipped}" if skipped else ""

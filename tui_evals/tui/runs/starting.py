@@ -30,6 +30,7 @@ from tui_evals.runs.readiness import Obstacle, Unjudgeable, obstacles_of
 from tui_evals.runs.rescoring import RescoreRequest, Rule, estimate_rescore, prepare_rescore
 from tui_evals.runs.resuming import demand_errors, stored_job
 from tui_evals.runs.start import PreparedRun, RunRequest, prepare, rerun_items
+from tui_evals.store import run_figures
 from tui_evals.store.baselines import dataset_key
 from tui_evals.store.database import StoreError
 from tui_evals.store.filters import parse_filter
@@ -669,7 +670,7 @@ async def _raised_limit(app: Desk, run: RunRow) -> dict[str, Any] | None:
 
 def _spent(database: Path, run: int) -> float:
     with Reader(database) as reader:
-        return reader.spent(run) + reader.may_cost(run) + reader.reserved(run)
+        return run_figures.spent(reader, run) + run_figures.may_cost(reader, run) + reader.reserved(run)
 
 
 async def pause(app: Desk) -> None:
@@ -715,7 +716,7 @@ async def _asks_errors(app: Desk, run: RunRow) -> bool:
 def _errors(run: RunRow, app: Desk) -> int:
     with Reader(app.workspace.database) as reader:
         demand_errors(reader, run)
-        return reader.errors(run.id)
+        return run_figures.errors(reader, run.id)
 
 
 def _stored_job(run: RunRow, app: Desk) -> Job:

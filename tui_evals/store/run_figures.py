@@ -1,18 +1,21 @@
-"""Figures that the ledger does not count: evaluators, causes, latencies, and the rows of a comparison."""
+"""Figures of a run that the ledger does not count: evaluators, causes, costs, and the rows of a comparison."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, NamedTuple, cast
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 from tui_evals.figures import Sample, sample_of, single_answers
 from tui_evals.light_records import dataclass
 from tui_evals.store import ledger
-from tui_evals.store.ledger import Ask, pages
-from tui_evals.store.records import AnswerStatus, FailureCause
-from tui_evals.store.rows import EvaluatorMean, ScoreSpread, known_status
+from tui_evals.store.answer_facts import FACTS
+from tui_evals.store.ledger import pages
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import AnswerStatus, FailureCause, RunRow
+from tui_evals.store.rows import EvaluatorMean, ScoreSpread
 from tui_evals.text.measures import common_measure, parse_measure
 from tui_evals.text.model_output import ENDINGS
 from tui_evals.text.names import cause_of
@@ -54,54 +57,108 @@ ComparedFields = tuple[int, int, int, int, int, int, str, str, AnswerStatus, flo
 """The fields of `ComparedRow`, as a plain tuple for speed."""
 
 
-def statuses(ask: Ask, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
+def statuses(reader: Reader, run: int) -> list[tuple[int, int, int, int, int, AnswerStatus]]:
     """The status of every answer: item, repeat, prompt, target, turn and status."""
     return cast(
         "list[tuple[int, int, int, int, int, AnswerStatus]]",
-        ask("SELECT item, repeat, prompt, target, turn, status FROM answers WHERE run = ?", [run]),
+        reader.query("SELECT item, repeat, prompt, target, turn, status FROM answers WHERE run = ?", [run]),
     )
 
 
-def planned(ask: Ask, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
-    """The status of every answer, paged, in the order of the plan: position, item, its name and status."""
+def planned(reader: Reader, run: int) -> Iterator[tuple[int, int, str, AnswerStatus]]:
+    """The status of every answer in the order of the plan, paged: position, item, its name and status."""
+    left: Mapping[str, AnswerStatus] = {} if reader.in_flight(run) else {"running": "pending"}
     query = "SELECT pos, item, name, status FROM answers WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
-    for start, end in pages(ask, run):
-        yield from cast("list[tuple[int, int, str, AnswerStatus]]", ask(query, [run, start, end]))
+    for start, end in pages(reader.query, run):
+        for pos, item, name, status in reader.query(query, [run, start, end]):
+            yield pos, item, name, left.get(status, status)
 
 
-def spent(ask: Ask, run: int) -> float:
+def spent(reader: Reader, run: int) -> float:
     """The cost of all calls, including judges and failed attempts."""
-    ((cost,),) = ask("SELECT total(cost) FROM calls WHERE run = ?", [run])
+    ((cost,),) = reader.query("SELECT total(cost) FROM calls WHERE run = ?", [run])
     return float(cost)
 
 
-def may_cost(ask: Ask, run: int) -> float:
+def may_cost(reader: Reader, run: int) -> float:
     """An upper bound of the cost of calls whose cost is unknown."""
-    ((cost,),) = ask("SELECT total(may_cost) FROM calls WHERE run = ?", [run])
+    ((cost,),) = reader.query("SELECT total(may_cost) FROM calls WHERE run = ?", [run])
     return float(cost)
 
 
-def largest_answers(ask: Ask, run: int) -> dict[tuple[str, str], int]:
+def largest_answers(reader: Reader, run: int) -> dict[tuple[str, str], int]:
     """The tokens of the largest answer of each target and judge, by kind and name."""
     query = "SELECT kind, target, max(output_tokens) FROM calls WHERE run = ? GROUP BY kind, target"
-    return {(kind, target): largest or 0 for kind, target, largest in ask(query, [run])}
+    return {(kind, target): largest or 0 for kind, target, largest in reader.query(query, [run])}
 
 
-def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
-    """Why answers are missing, cut or could not be judged in a pass, alike ones together, the most frequent first."""
-    missing = ask(
+_MEANS = (
+    "count(*), CASE WHEN count({0}cost) = count(*) THEN avg({0}cost) END, avg({0}input_tokens), "
+    "avg({0}output_tokens), avg({0}cached_tokens), avg({0}latency_ms)"
+)
+_FIRST_JUDGING = "started < ifnull((SELECT min(created) FROM passes WHERE run = ?1 AND pass > 1), 1e18)"
+
+
+def answer_means(reader: Reader, run: int, target: int) -> list[tuple[Any, ...]]:
+    """For each question of a run: its prompt, name and turn, and what a target's answers took.
+
+    That is how many, and the means of cost, of tokens in, out and cached, and of time. Includes cached answers, which
+    keep the cost and the time of their original call.
+    """
+    query = (
+        f"SELECT prompt, name, turn, {_MEANS.format('')} FROM answers WHERE run = ? AND target = ? AND code IS NULL "
+        "AND body IS NOT NULL AND scripted = 0 GROUP BY prompt, name, turn"
+    )
+    return reader.query(query, [run, target])
+
+
+def judging_means(reader: Reader, run: int, judge: str) -> list[tuple[Any, ...]]:
+    """What the calls of a judge about each question took, as `answer_means`; without cached replies."""
+    query = (
+        f"SELECT a.prompt, a.name, a.turn, {_MEANS.format('c.')} FROM calls c JOIN answers a ON a.id = c.answer "
+        "WHERE c.run = ? AND c.kind = 'judge' AND c.target = ? AND c.code IS NULL AND c.from_cache = 0 "
+        "GROUP BY a.prompt, a.name, a.turn"
+    )
+    return reader.query(query, [run, judge])
+
+
+def asked_all(reader: Reader, run: int) -> bool:
+    """Whether every answer and verdict of a run was asked for, and none came from the cache."""
+    query = f"SELECT 1 FROM calls WHERE run = ?1 AND from_cache = 1 AND {_FIRST_JUDGING} LIMIT 1"
+    return not reader.totals(run).cached and not reader.query(query, [run])
+
+
+def cost_of_run(reader: Reader, run: int) -> float:
+    """The cost of all calls of a run, without later rescorings."""
+    query = f"SELECT total(cost) FROM calls WHERE run = ?1 AND {_FIRST_JUDGING}"
+    return float(reader.query(query, [run])[0][0])
+
+
+def kept_scores(reader: Reader, run: RunRow) -> tuple[int, int]:
+    """How many scores that count were kept from earlier judgings, and how many were made in the last."""
+    query = (
+        "SELECT total(s.origin > 0), total(s.origin = 0) FROM answers a JOIN scores s ON s.answer = a.id "
+        "WHERE a.run = ? AND s.pass = ?"
+    )
+    ((kept, made),) = reader.query(query, [run.id, run.scoring_pass])
+    return int(kept), int(made)
+
+
+def causes(reader: Reader, run: int) -> tuple[FailureCause, ...]:
+    """Why answers are missing, cut or could not be judged, alike ones together, the most frequent first."""
+    missing = reader.query(
         "SELECT count(*), '', code, ifnull(json_extract(b.answer, '$.message'), '') AS why, name, min(pos) "
         "FROM answers JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL "
         "GROUP BY code, why ORDER BY min(pos)",
         [run],
     )
-    unjudged = ask(
+    unjudged = reader.query(
         "SELECT count(*), s.key, ifnull(json_extract(s.details, '$.code'), 'error') AS what, s.reason, name, min(pos) "
         "FROM answers JOIN scores s ON s.answer = answers.id WHERE run = ? AND s.pass = ? AND s.result = 'error' "
         "AND answers.code IS NULL GROUP BY s.key, what, s.reason ORDER BY min(pos)",
-        [run, number],
+        [run, reader.run(run).scoring_pass],
     )
-    cut = ask(
+    cut = reader.query(
         "SELECT count(*), '', ending, '', name, min(pos) FROM answers "
         "WHERE run = ? AND ending IN (SELECT value FROM json_each(?)) AND code IS NULL GROUP BY ending",
         [run, json.dumps(list(ENDINGS))],
@@ -118,8 +175,65 @@ def causes(ask: Ask, run: int, number: int) -> tuple[FailureCause, ...]:
     )
 
 
-def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[EvaluatorMean]:
-    """One row for each evaluator, or for each evaluator and column; groups of answers have no column."""
+def endings(reader: Reader, run: int) -> dict[str, int]:
+    """How many answers of a run ended otherwise than usual, by how they did."""
+    query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
+    return dict(reader.query(query, [run]))
+
+
+def errors(reader: Reader, run: int) -> int:
+    """How many answers of a run, or groups of them, are an error, or could not be judged by an evaluator."""
+    query = (
+        "WITH counts AS (SELECT scoring_pass AS pass FROM runs WHERE id = ?1) SELECT "
+        "(SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
+        "WHERE s.answer = answers.id AND s.pass = (SELECT pass FROM counts) AND s.result = 'error'))) + "
+        "(SELECT count(*) FROM group_scores WHERE run = ?1 AND result = 'error' "
+        "AND pass = (SELECT pass FROM counts))"
+    )
+    return int(reader.query(query, [run])[0][0])
+
+
+def repeated(reader: Reader, run: int) -> bool:
+    """Whether a run asks any item more than once."""
+    return bool(reader.query("SELECT 1 FROM answers WHERE run = ? AND repeat > 0 LIMIT 1", [run]))
+
+
+def later_turns(reader: Reader, run: int) -> bool:
+    """Whether an item of a run has several turns."""
+    return bool(reader.query("SELECT 1 FROM answers WHERE run = ? AND turn > 0 LIMIT 1", [run]))
+
+
+def filled(reader: Reader, run: int) -> frozenset[str]:
+    """The facts with a column of their own that some answer of a run has."""
+    columns = {fact.name: fact.column.where or f"{fact.name} IS NOT NULL" for fact in FACTS if fact.column}
+    some = (f"EXISTS (SELECT 1 FROM answers WHERE run = ?1 AND {where})" for where in columns.values())
+    (found,) = reader.query(f"SELECT {', '.join(some)}", [run])
+    return frozenset(name for name, is_filled in zip(columns, found, strict=True) if is_filled)
+
+
+def has_answered(reader: Reader, run: int, target: int) -> bool:
+    """Whether a run has any answer of the target of a number; errors are none."""
+    query = (
+        "SELECT 1 FROM answers WHERE run = ? AND target = ? AND code IS NULL "
+        "AND status NOT IN ('pending', 'running') LIMIT 1"
+    )
+    return bool(reader.query(query, [run, target]))
+
+
+def has_judged(reader: Reader, run: int, judge: str) -> bool:
+    """Whether a judge of this name has said anything in a run, also from the cache."""
+    query = "SELECT 1 FROM calls WHERE run = ? AND kind = 'judge' AND target = ? AND code IS NULL LIMIT 1"
+    return bool(reader.query(query, [run, judge]))
+
+
+def evaluator_means(
+    reader: Reader, run: int, number: int | None = None, *, columns: bool = False
+) -> list[EvaluatorMean]:
+    """How each evaluator scored a run in a pass (None: the one that counts), or each of its columns.
+
+    Groups of answers have no column.
+    """
+    number = number or reader.run(run).scoring_pass
     column = "answers.prompt, answers.target" if columns else "NULL, NULL"
     results = ", ".join(f"sum(s.result IS '{result}')" for result in ("pass", "fail", "error", "skipped"))
     bare = "sum(s.result IS NULL AND s.label IS NOT NULL)"
@@ -140,18 +254,18 @@ def evaluator_means(ask: Ask, run: int, number: int, columns: bool) -> list[Eval
     # If a key has both, a caller that keeps one row per name keeps the last, which counts.
     query += " ORDER BY 1, 4, 5, 3 DESC"
     names = [field.name for field in fields(EvaluatorMean) if field.name not in ("labels", "rated", "values")]
-    rows = ask(query, [run, number])
-    labels = _labels(ask, run, number, column) if any(row[-1] for row in rows) else {}
-    scales = _means_by_scale(ask, run, number, column) if any(row[-2] for row in rows) else {}
+    rows = reader.query(query, [run, number])
+    labels = _labels(reader, run, number, column) if any(row[-1] for row in rows) else {}
+    scales = _means_by_scale(reader, run, number, column) if any(row[-2] for row in rows) else {}
     means = [dict(zip(names, row[:-2], strict=True)) for row in rows]
     places = [tuple(mean[name] for name in ("key", "scope", "prompt", "target")) for mean in means]
     found = [
         EvaluatorMean(**mean | _on_one_scale(scales.get(at, ())), labels=labels.get(at, {}))
         for mean, at in zip(means, places, strict=True)
     ]
-    asked = {group[:2] for group in ledger.groups(ask, run) if group.prompt >= 0}
+    asked = {group[:2] for group in ledger.groups(reader.query, run) if group.prompt >= 0}
     pooled = len(asked) > 1 and not columns  # columns share their items, so together they have no sample
-    items = _by_item(ask, run, number, column) if ledger.repeats_items(ask, run) else None
+    items = _by_item(reader, run, number, column) if ledger.repeats_items(reader.query, run) else None
     return [
         one
         if pooled and one.scope == "answer"
@@ -216,25 +330,25 @@ _GROUPED: Mapping[str, str] = {
 GROUPINGS = tuple(_GROUPED)
 
 
-def grouped(ask: Ask, run: int, snapshot: str, by: str, name: str = "") -> list[AnswerGroup]:
+def grouped(reader: Reader, run: RunRow, by: str, name: str = "") -> list[AnswerGroup]:
     """The answers of a run in groups, the one with most failures first; `name` is that of a variable."""
     query = (
         "SELECT ifnull(g.value, ''), count(*), sum(a.status = 'pass'), sum(a.status = 'fail'), "
         "sum(a.status IN ('error', 'partial')), total(a.cost), avg(CASE WHEN NOT a.from_cache THEN a.latency_ms END) "
         f"FROM ({_GROUPED[by]} WHERE run = ?1) g JOIN answers a ON a.id = g.id GROUP BY 1"
     )
-    values = {"tag": [snapshot], "variable": [snapshot, name]}.get(by, [])
-    found = [AnswerGroup(*row) for row in ask(query, [run, *values])]
+    values = {"tag": [run.snapshot], "variable": [run.snapshot, name]}.get(by, [])
+    found = [AnswerGroup(*row) for row in reader.query(query, [run.id, *values])]
     return sorted(found, key=lambda one: (-one.failed - one.errored, one.value))
 
 
-def variables(ask: Ask, snapshot: str) -> list[str]:
-    """The variables that items of a dataset give values to."""
+def variables(reader: Reader, run: RunRow) -> list[str]:
+    """The variables that the items of a run give values to."""
     query = (
         "SELECT DISTINCT v.key FROM snapshots s, json_each(s.document, '$.items') i, "
         "json_each(i.value, '$.variables') v WHERE s.hash = ? ORDER BY 1"
     )
-    return [name for (name,) in ask(query, [snapshot])]
+    return [name for (name,) in reader.query(query, [run.snapshot])]
 
 
 _BARS = 8
@@ -242,8 +356,8 @@ _BARS = 8
 _LEVELS = 9
 
 
-def score_spread(ask: Ask, run: int, number: int, means: Iterable[EvaluatorMean]) -> dict[str, ScoreSpread]:
-    """How the numbers of each evaluator of answers spread over their range in a pass; none where all are yes or no."""
+def score_spread(reader: Reader, run: RunRow, means: Iterable[EvaluatorMean]) -> dict[str, ScoreSpread]:
+    """How the numbers of each evaluator of answers spread over their range; none where all are yes or no."""
     ranges = {}
     for mean in means:
         if mean.scope == "answer" and mean.least is not None and mean.most is not None and mean.least < mean.most:
@@ -258,19 +372,19 @@ def score_spread(ask: Ask, run: int, number: int, means: Iterable[EvaluatorMean]
         "GROUP BY 1, 2"
     )
     counts = {key: [0] * bars for key, (_, _, bars) in ranges.items()}
-    for key, bar, count in ask(query, [run, number, json.dumps(ranges)]) if ranges else ():
+    for key, bar, count in reader.query(query, [run.id, run.scoring_pass, json.dumps(ranges)]) if ranges else ():
         counts[key][bar] = count
     return {key: ScoreSpread(low, high, tuple(counts[key])) for key, (low, high, _) in ranges.items()}
 
 
-def nearest(ask: Ask, run: int, number: int, count: int) -> list[tuple[int, str, float, float]]:
+def nearest(reader: Reader, run: RunRow, count: int) -> list[tuple[int, str, float, float]]:
     """The passing answers whose score is nearest to its threshold: answer, evaluator, score and threshold."""
     query = (
         "SELECT s.answer, s.key, s.score, s.threshold FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ?2 "
         "WHERE a.run = ?1 AND s.result = 'pass' AND s.score IS NOT NULL AND s.threshold > 0 AND s.score NOT IN (0, 1) "
         "ORDER BY abs(s.score - s.threshold) / s.threshold, a.pos LIMIT ?3"
     )
-    return cast("list[tuple[int, str, float, float]]", ask(query, [run, number, count]))
+    return cast("list[tuple[int, str, float, float]]", reader.query(query, [run.id, run.scoring_pass, count]))
 
 
 _ASKED = (
@@ -280,7 +394,7 @@ _ASKED = (
 """The beginning of an item's or turn's question."""
 
 
-def questions(ask: Ask, snapshot: str) -> dict[tuple[int, int], str]:
+def questions(reader: Reader, snapshot: str) -> dict[tuple[int, int], str]:
     """The beginning of the question in each turn of a dataset, by the numbers of item and turn."""
     items = "FROM snapshots s, json_each(s.document, '$.items') i"
     query = (
@@ -288,10 +402,10 @@ def questions(ask: Ask, snapshot: str) -> dict[tuple[int, int], str]:
         f"UNION ALL SELECT i.key, u.key, {_ASKED.format('u.value')} {items}, json_each(i.value, '$.turns') u "
         "WHERE s.hash = ?1"
     )
-    return {(item, turn): text for item, turn, text in ask(query, [snapshot]) if text}
+    return {(item, turn): text for item, turn, text in reader.query(query, [snapshot]) if text}
 
 
-def _by_item(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
+def _by_item(reader: Reader, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
     """For each evaluator and item: scores, their sum, verdicts, passes, and whether there are several scales."""
     sums = (
         "count(s.score), total(s.score), sum(s.result IN ('pass', 'fail')), sum(s.result IS 'pass'), "
@@ -304,36 +418,36 @@ def _by_item(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ..
         "WHERE s.run = ?1 AND s.pass = ?2 GROUP BY s.key, s.item"
     )
     found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for *place, scores, total, judged, passed, scales in ask(query, [run, number]):
+    for *place, scores, total, judged, passed, scales in reader.query(query, [run, number]):
         found.setdefault(tuple(place), []).append((scores, total, judged or 0, passed or 0, scales))
     return found
 
 
-def skipped(ask: Ask, run: int, number: int) -> dict[str, int]:
-    """How often each evaluator was skipped in a pass; for a key that judges answers and groups, only for answers."""
+def skipped(reader: Reader, run: int) -> dict[str, int]:
+    """How often each evaluator was skipped; for a key that judges answers and groups, only for answers."""
     query = (
         "SELECT s.key, 'answer', count(*) FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ?1 AND s.pass = ?2 AND s.result = 'skipped' GROUP BY 1 "
         "UNION ALL SELECT key, 'group', count(*) FROM group_scores "
         "WHERE run = ?1 AND pass = ?2 AND result = 'skipped' GROUP BY 1 ORDER BY 1, 2 DESC"
     )
-    return {key: count for key, _, count in ask(query, [run, number])}
+    return {key: count for key, _, count in reader.query(query, [run, reader.run(run).scoring_pass])}
 
 
-def left_out(ask: Ask, run: int, number: int) -> dict[str, int]:
-    """How many verdicts of a pass lack each assertion that an import left out."""
+def left_out(reader: Reader, run: int) -> dict[str, int]:
+    """How many verdicts lack each assertion that an import left out."""
     query = (
         "SELECT s.key, count(*) FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ? AND s.pass = ? AND s.evaluator = 'LeftOut' GROUP BY 1 ORDER BY 1"
     )
-    return dict(ask(query, [run, number]))
+    return dict(reader.query(query, [run, reader.run(run).scoring_pass]))
 
 
 ScaleMean = tuple[str, int, float, float]
 """A measure with how many scores are in it, their sum, and that of their squares."""
 
 
-def _means_by_scale(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[ScaleMean]]:
+def _means_by_scale(reader: Reader, run: int, number: int, column: str) -> dict[tuple[Any, ...], list[ScaleMean]]:
     """The scores of each evaluator by measure, by key, scope, prompt and target."""
     sums = "s.measure, count(s.score), total(s.score), total(s.score * s.score)"
     query = (
@@ -343,7 +457,7 @@ def _means_by_scale(ask: Ask, run: int, number: int, column: str) -> dict[tuple[
         "WHERE s.run = ?1 AND s.pass = ?2 AND s.score IS NOT NULL GROUP BY 1, 5"
     )
     found: dict[tuple[Any, ...], list[ScaleMean]] = {}
-    for *place, measure, count, total, squares in ask(query, [run, number]):
+    for *place, measure, count, total, squares in reader.query(query, [run, number]):
         found.setdefault(tuple(place), []).append((measure, count, total, squares))
     return found
 
@@ -366,7 +480,7 @@ def _on_one_scale(parts: Sequence[ScaleMean]) -> dict[str, Any]:
     return {"measure": measure, "mean": sums[0] / whole, "squares": sums[1] / whole}
 
 
-def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...], dict[str, int]]:
+def _labels(reader: Reader, run: int, number: int, column: str) -> dict[tuple[Any, ...], dict[str, int]]:
     """How often each evaluator gave each label without a verdict, by key, scope, prompt and target."""
     query = (
         f"SELECT s.key, 'answer', {column}, s.label, count(*) FROM answers JOIN scores s ON s.answer = answers.id "
@@ -375,39 +489,52 @@ def _labels(ask: Ask, run: int, number: int, column: str) -> dict[tuple[Any, ...
         "WHERE s.run = ?1 AND s.pass = ?2 AND s.result IS NULL AND s.label IS NOT NULL GROUP BY 1, 5 ORDER BY 5"
     )
     labels: dict[tuple[Any, ...], dict[str, int]] = {}
-    for *key, label, count in ask(query, [run, number]):
+    for *key, label, count in reader.query(query, [run, number]):
         labels.setdefault(tuple(key), {})[label] = count
     return labels
 
 
-def label_counts(ask: Ask, run: int, number: int) -> dict[str, dict[str, int]]:
+def label_counts(reader: Reader, run: int) -> dict[str, dict[str, int]]:
     """How often each evaluator gave each label to an answer, without passing or failing it.
 
     Empty unless a run has answers that can neither pass nor fail: comparisons call this for large runs.
     """
-    if not any(totals.scored for totals in ledger.groups(ask, run).values()):
+    if not any(totals.scored for totals in ledger.groups(reader.query, run).values()):
         return {}
-    labels = _labels(ask, run, number, "NULL, NULL")
+    labels = _labels(reader, run, reader.run(run).scoring_pass, "NULL, NULL")
     return {key: counts for (key, scope, *_), counts in labels.items() if scope == "answer"}
 
 
-def rubrics(ask: Ask, run: int, number: int) -> dict[str, frozenset[str]]:
-    """The rubrics of the judges' verdicts for each evaluator in a pass, if they are recorded."""
+def rubrics(reader: Reader, run: int) -> dict[str, frozenset[str]]:
+    """The rubrics of the judges' verdicts for each evaluator, if they are recorded."""
     found: dict[str, set[str]] = {}
     query = (
         "SELECT DISTINCT s.key, s.details ->> '$.rubric' AS rubric FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ? AND s.pass = ? AND s.details <> '{}' AND rubric IS NOT NULL"
     )
-    for key, rubric in ask(query, [run, number]):
+    for key, rubric in reader.query(query, [run, reader.run(run).scoring_pass]):
         found.setdefault(key, set()).add(rubric)
     return {key: frozenset(rubrics) for key, rubrics in found.items()}
 
 
-def judged(ask: Ask, run: int, number: int, kept_from: Collection[int] = ()) -> Iterator[JudgedFields]:
-    """The fields of every score of a pass for a comparison, paged, in the order of the plan.
+def judged(reader: Reader, run: int, number: int | None = None) -> Iterator[Judged]:
+    """The scores of a pass (None: the one that counts) as a comparison needs them, paged, in the order of the plan."""
+    return map(Judged._make, judged_fields(reader, run, number))
 
-    Scores kept from the passes in `kept_from` are left out.
-    """
+
+def judged_each(reader: Reader, run: int, numbers: Sequence[int]) -> Iterator[Judged]:
+    """The scores of several passes, paged; a score that several of them keep appears at most once."""
+    known = set(numbers)
+    for number in numbers:
+        yield from map(Judged._make, judged_fields(reader, run, number, known))
+        known |= _origins(reader, run, number)
+
+
+def judged_fields(
+    reader: Reader, run: int, number: int | None = None, kept_from: Collection[int] = ()
+) -> Iterator[JudgedFields]:
+    """Like `judged`, as plain tuples for reading whole runs, without the scores kept from passes in `kept_from`."""
+    number = number or reader.run(run).scoring_pass
     query = (
         "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.measure "
         "FROM answers JOIN scores s ON s.answer = answers.id WHERE answers.run = ? AND pos >= ? AND pos < ? "
@@ -415,34 +542,39 @@ def judged(ask: Ask, run: int, number: int, kept_from: Collection[int] = ()) -> 
     )
     if kept_from:
         query += f" AND s.origin NOT IN ({', '.join(map(str, kept_from))})"
-    for start, end in pages(ask, run):
-        yield from cast("list[JudgedFields]", ask(query, [run, start, end, number]))
+    for start, end in pages(reader.query, run):
+        yield from cast("list[JudgedFields]", reader.query(query, [run, start, end, number]))
 
 
-def origins(ask: Ask, run: int, number: int) -> set[int]:
+def _origins(reader: Reader, run: int, number: int) -> set[int]:
     """The passes from which a pass keeps scores."""
     query = (
         "SELECT DISTINCT s.origin FROM answers JOIN scores s ON s.answer = answers.id "
         "WHERE answers.run = ? AND s.pass = ? AND s.origin > 0"
     )
-    return {origin for (origin,) in ask(query, [run, number])}
+    return {origin for (origin,) in reader.query(query, [run, number])}
 
 
-def compared(ask: Ask, run: int, in_flight: bool) -> Iterator[ComparedFields]:
-    """The fields of every answer for a comparison, paged, in the order of the plan.
+def compared(reader: Reader, run: int) -> Iterator[ComparedRow]:
+    """Every answer of a run as a comparison needs it, paged. An answer that no process works on is pending."""
+    return map(ComparedRow._make, compared_fields(reader, run))
 
-    Running answers count as pending unless they are `in_flight`.
-    """
-    status = "status" if in_flight else "CASE status WHEN 'running' THEN 'pending' ELSE status END"
+
+def compared_fields(reader: Reader, run: int) -> Iterator[ComparedFields]:
+    """Like `compared`, as plain tuples for reading whole runs, in the order of the plan."""
+    status = "status" if reader.in_flight(run) else "CASE status WHEN 'running' THEN 'pending' ELSE status END"
     query = (
         f"SELECT id, item, turn, prompt, target, repeat, name, category, {status}, score, code, preview FROM answers "
         "WHERE run = ? AND pos >= ? AND pos < ? ORDER BY pos"
     )
-    for start, end in pages(ask, run):
-        yield from cast("list[ComparedFields]", ask(query, [run, start, end]))
+    for start, end in pages(reader.query, run):
+        yield from cast("list[ComparedFields]", reader.query(query, [run, start, end]))
 
 
-def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+_PAIRS = 1_000
+
+
+def differing(reader: Reader, pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
     """The pairs of answers whose texts or tool calls differ."""
     query = (
         "SELECT l.id, r.id FROM json_each(?) j JOIN answers l ON l.id = j.value ->> 0 "
@@ -451,119 +583,8 @@ def differing(ask: Ask, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]
         "WHERE a.text IS NOT b.text "
         "OR a.answer IS NOT b.answer AND a.answer -> 'tool_calls' IS NOT b.answer -> 'tool_calls'"
     )
-    return {(left, right) for left, right in ask(query, [json.dumps(pairs)])}
-
-
-Column = tuple[int, int]
-"""A prompt and a target, by position."""
-GridOrder = Literal["plan", "disagreement", "failures"]
-
-
-class GridRow(NamedTuple):
-    """A turn of an item with the ids of its answers, from which its cells are read without a scan of the run."""
-
-    item: int
-    turn: int
-    answers: str
-    """Their ids, with commas between them."""
-
-
-class GridCell(NamedTuple):
-    """The results of a column for a turn of an item, in all repeats."""
-
-    answers: int
-    passed: int
-    failed: int
-    score: float | None
-    """The mean."""
-    statuses: frozenset[AnswerStatus]
-    answer: int
-    """The answer to read: the first with something wrong, else the first."""
-
-
-class GridLine(NamedTuple):
-    """A row with its cells."""
-
-    item: int
-    turn: int
-    name: str
-    category: str
-    cells: Mapping[Column, GridCell]
-
-
-_BAD = "status IN ('error', 'partial', 'fail')"
-_SHARE = "passed / nullif(judged, 0)"
-_ORDERS: Mapping[GridOrder, str] = {
-    "plan": "",
-    # How far the columns differ in the share of repeats that pass; where all pass or fail, in their scores.
-    "disagreement": f"round(avg({_SHARE} * {_SHARE}) - avg({_SHARE}) * avg({_SHARE}), 9) DESC NULLS LAST, "
-    "max(score) - min(score) DESC NULLS LAST, ",
-    "failures": "total(bad) DESC, ",
-}
-GRID_ORDERS: tuple[GridOrder, ...] = tuple(_ORDERS)
-
-
-def grid_rows(
-    ask: Ask,
-    run: int,
-    order: GridOrder = "plan",
-    condition: str = "TRUE",
-    values: Sequence[Any] = (),
-    *,
-    differing: bool = False,
-) -> list[GridRow]:
-    """The rows of a run with an answer that meets `condition`; with `differing`, only those whose columns differ."""
-    among = ""
-    having = f"HAVING min({_SHARE}) < max({_SHARE}) OR (count({_SHARE}) < count(*) AND count({_SHARE}) > 0) "
-    having = having if differing else ""
-    if condition != "TRUE":
-        among = f"AND (item, turn) IN (SELECT item, turn FROM answers WHERE answers.run = ? AND {condition})"
-        values = [run, *values]
-    if order == "plan" and not differing:
-        query = (
-            f"SELECT item, turn, group_concat(id) FROM answers WHERE run = ? {among} "
-            "GROUP BY item, turn ORDER BY item, turn"
-        )
-    else:
-        query = (
-            "WITH cells AS (SELECT item, turn, group_concat(id) AS ids, total(status = 'pass') AS passed, "
-            "total(status IN ('pass', 'fail')) AS judged, avg(score) AS score, "
-            f"total({_BAD}) AS bad FROM answers WHERE run = ? {among} "
-            "GROUP BY item, turn, prompt, target) "
-            f"SELECT item, turn, group_concat(ids) FROM cells GROUP BY item, turn {having}"
-            f"ORDER BY {_ORDERS[order]}item, turn"
-        )
-    return list(map(GridRow._make, ask(query, [run, *values])))
-
-
-def grid_lines(ask: Ask, rows: Sequence[GridRow], in_flight: bool = True) -> list[GridLine]:
-    """The cells of some rows; deleted answers have none. Without `in_flight`, running answers are pending."""
-    status = "status" if in_flight else "replace(status, 'running', 'pending')"
-    query = (
-        "SELECT item, turn, min(name), min(category), prompt, target, count(*), sum(status = 'pass'), "
-        f"sum(status = 'fail'), avg(score), group_concat(DISTINCT {status}), "
-        f"ifnull(min(CASE WHEN {_BAD} THEN answers.id END), min(answers.id)) "
-        "FROM json_each(?) j JOIN answers ON answers.id = j.value GROUP BY item, turn, prompt, target"
-    )
-    lines: dict[tuple[int, int], GridLine] = {}
-    for item, turn, name, category, prompt, target, answers, passed, failed, score, statuses, answer in ask(
-        query, [f"[{','.join(row.answers for row in rows)}]"]
-    ):
-        line = lines.setdefault((item, turn), GridLine(item, turn, name, category, {}))
-        known = frozenset(map(known_status, statuses.split(",")))
-        cast("dict[Column, GridCell]", line.cells)[prompt, target] = GridCell(
-            answers, passed, failed, score, known, answer
-        )
-    return [lines.get((row.item, row.turn)) or GridLine(row.item, row.turn, "", "", {}) for row in rows]
-
-
-def column_latencies(ask: Ask, run: int) -> dict[Column, float]:
-    """The median time to an answer of each column, in milliseconds; cached answers are left out."""
-    query = (
-        "SELECT prompt, target, avg(latency_ms) FROM (SELECT prompt, target, latency_ms, "
-        "row_number() OVER (PARTITION BY prompt, target ORDER BY latency_ms) AS place, "
-        "count(*) OVER (PARTITION BY prompt, target) AS many FROM answers "
-        "WHERE run = ? AND latency_ms IS NOT NULL AND from_cache = 0) "
-        "WHERE place IN ((many + 1) / 2, (many + 2) / 2) GROUP BY prompt, target"
-    )
-    return {(prompt, target): median for prompt, target, median in ask(query, [run])}
+    found: set[tuple[int, int]] = set()
+    waiting = iter(pairs)
+    while page := list(islice(waiting, _PAIRS)):
+        found.update((left, right) for left, right in reader.query(query, [json.dumps(page)]))
+    return found
