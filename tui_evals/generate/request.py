@@ -531,10 +531,10 @@ async def _note_end(current: GenerationSession, writer: Writer) -> None:
     if current.storing.is_spilled:
         return
     if current.finished:
-        await writer.patient_run_status(current.run.id, "finished", finished=time.time())
+        await writer.commit_step(writer.status_step(current.run.id, "finished", finished=time.time()))
     else:
         message = current.message or STOPPED.message
-        await writer.patient_run_status(current.run.id, "interrupted", message=message, code=current.code)
+        await writer.commit_step(writer.status_step(current.run.id, "interrupted", message=message, code=current.code))
 
 
 def unfinished_run(folder: GenerationFolder, reader: Reader) -> RunRow | None:

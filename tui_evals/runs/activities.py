@@ -297,7 +297,7 @@ class ActivityRecord:
             "code": code,
             "finished": time.time(),
         }
-        await self._writer.patient_step(progress_step(self._writer, self.key, values, self._messages))
+        await self._writer.commit_step(progress_step(self._writer, self.key, values, self._messages))
         self._messages = []
 
     def fail(self, reason: str) -> None:

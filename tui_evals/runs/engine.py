@@ -32,6 +32,7 @@ from tui_evals.runs.scoring import Judgement, JudgeQuestions, evidence_for, ques
 from tui_evals.runs.scoring_passes import KeptScores
 from tui_evals.runs.status import Status
 from tui_evals.store.database import StoreError
+from tui_evals.store.housekeeping import count_pass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import (
     AnswerRecord,
@@ -141,7 +142,9 @@ class Engine:
         try:
             owner = {"pid": os.getpid(), "host": socket.gethostname()}
             undecided = {"verdict": "", "gates": ""}  # gate results of an earlier execution
-            await self._writer.patient_run_status(self._run.id, "running", **owner, **undecided, **begun)
+            await self._writer.commit_step(
+                self._writer.status_step(self._run.id, "running", **owner, **undecided, **begun)
+            )
             asked = [number for number in range(len(self._targets)) if number not in self._left_out]
             async with self._executor() as executor:
                 await executor.execute({number: cells(number) for number in asked})
@@ -178,7 +181,7 @@ class Engine:
         if outcome is not None:
             return outcome
         if again:
-            await self._writer.patient_count_pass(self._run.id)
+            await self._writer.commit_step(partial(count_pass, run=self._run.id))
         self._writer.drop_replies(self._run.id, self._pass)
         return ExecutionEnd(True)
 
@@ -212,7 +215,7 @@ class Engine:
         finished = self._is_finished(before, outcome) if again else outcome.finished
         why = {} if finished else {"message": outcome.message, "code": outcome.code}
         status: RunStatus = "finished" if finished else "interrupted"
-        await self._writer.patient_run_status(self._run.id, status, **ended, **why)
+        await self._writer.commit_step(self._writer.status_step(self._run.id, status, **ended, **why))
 
     def _is_finished(self, before: RunStatus, outcome: ExecutionEnd) -> bool:
         """Whether rescoring is complete; a pass that judged nothing is dropped."""

@@ -178,7 +178,7 @@ async def execute(
         old_rules = job.project.settings.run.gates == "0.2"
         ended = _run_outcome(reader, run, outcome, replace(gates or Gates(), rules_of_0_2=old_rules))
         if ended.run.verdict or run.verdict:
-            await writer.patient_gates(run.id, ended.run.gates, ended.run.verdict)
+            await writer.commit_step(writer.gates_step(run.id, ended.run.gates, ended.run.verdict))
         if not storing.is_lost:
             await asyncio.to_thread(sign_ended, writer, run, outcome.finished, again, found)
         if ended.finished and run.total >= failures.MADE_AHEAD and not storing.is_lost:

@@ -105,25 +105,22 @@ class Writer:
 
     def run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
         """Set the status of a run, and with it started, finished, pid, host, control, or why it stopped."""
-        self._thread.call(self._status_step(run, status, fields))
-
-    async def patient_run_status(self, run: int, status: RunStatus, **fields: Any) -> None:
-        """Async `run_status`; retries until the store is writable."""
-        await self._thread.wait(run_steps, self._status_step(run, status, fields))
+        self._thread.call(self.status_step(run, status, **fields))
 
     def progress(self, step: Callable[[sqlite3.Connection], None]) -> None:
         """Queue progress without waiting for its commit; it is dropped while the store is not writable."""
         self._thread.put(results.progressed, step)
 
-    async def patient_step(self, step: Callable[[sqlite3.Connection], Any]) -> None:
-        """Commit housekeeping; retries until the store is writable."""
+    async def commit_step(self, step: Callable[[sqlite3.Connection], Any]) -> None:
+        """Commit a step of housekeeping; a patient writer retries until the store is writable."""
         await self._thread.wait(run_steps, step)
 
     def run_goes(self, run: int, status: RunStatus) -> None:
         """Set the status of a running run without waiting for the commit."""
-        self._thread.put(run_steps, self._status_step(run, status, {}))
+        self._thread.put(run_steps, self.status_step(run, status))
 
-    def _status_step(self, run: int, status: RunStatus, fields: Mapping[str, Any]) -> Callable[..., None]:
+    def status_step(self, run: int, status: RunStatus, **fields: Any) -> Callable[..., None]:
+        """The step that sets the status of a run, and what `run_status` sets with it."""
         guarded = {"message": plain(self._guarded(fields["message"]))} if "message" in fields else {}
         return partial(housekeeping.update_run, run=run, values={"status": status, **fields, **guarded})
 
@@ -135,15 +132,15 @@ class Writer:
         """Ask the process of a run to pause or stop; an empty word lets it continue."""
         self._update(run, {"control": word})
 
-    async def patient_gates(self, run: int, gates: Sequence[CheckedGate], verdict: str) -> None:
-        """Store the checked gates of a run and the sentence over them; retries until the store is writable."""
+    def gates_step(self, run: int, gates: Sequence[CheckedGate], verdict: str) -> Callable[..., None]:
+        """The step that stores the checked gates of a run and the sentence over them."""
         guard = self._guarded
         guarded = [
             replace(gate, sentence=guard(gate.sentence), column=guard(gate.column), note=guard(gate.note))
             for gate in gates
         ]
         values = {"verdict": plain(self._guarded(verdict)), "gates": gates_text(guarded)}
-        await self._thread.wait(run_steps, partial(housekeeping.update_run, run=run, values=values))
+        return partial(housekeeping.update_run, run=run, values=values)
 
     def heartbeat(self, run: int) -> None:
         """Store that the run is alive; does not wait."""
@@ -168,10 +165,6 @@ class Writer:
     def count_pass(self, run: int) -> None:
         """Make the complete staged pass the current one; scores of earlier passes stay."""
         self._thread.call(partial(housekeeping.count_pass, run=run))
-
-    async def patient_count_pass(self, run: int) -> None:
-        """Async `count_pass`; retries until the store is writable."""
-        await self._thread.wait(run_steps, partial(housekeeping.count_pass, run=run))
 
     def drop_pass(self, run: int) -> None:
         """Forget the scoring that was begun."""
