@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tui_evals.light_records import dataclass
 from tui_evals.runs.approving import AgreedPermissions, PermissionRequest
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 
 _MOST_NAMES = 12
@@ -50,7 +51,7 @@ def _code_lines(request: PermissionRequest, digest: str) -> Iterator[str]:
 
 def _listed(names: Sequence[str]) -> str:
     """Names in a sentence, of many the first."""
-    more = f" and {len(names) - _MOST_NAMES} more files" if len(names) > _MOST_NAMES else ""
+    more = f" and {counted(len(names) - _MOST_NAMES, 'more file')}" if len(names) > _MOST_NAMES else ""
     return safe_line(", ".join(names[:_MOST_NAMES])) + more
 
 
@@ -59,9 +60,8 @@ def agreed_before(request: PermissionRequest) -> str:
     count = len(request.agreed)
     if not count:
         return ""
-    return (
-        f"You agreed to {count} other thing{'s' if count != 1 else ''} here before; `tui-evals trust show` lists them."
-    )
+    them = "it" if count == 1 else "them"
+    return f"You agreed to {counted(count, 'other thing')} here before. `tui-evals trust show` lists {them}."
 
 
 def agreed_lines(agreed: AgreedPermissions, root: Path) -> list[str]:
