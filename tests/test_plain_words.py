@@ -56,6 +56,18 @@ def modules_that_have(refused):
             yield file
 
 
+def test_what_is_left_out_is_one_more_thing_or_several():
+    """A number before `more things` comes from `counted`, for there may be one."""
+    left_out = re.compile(r"\} more [a-z]+s\b")
+    found = [
+        (str(file.relative_to(PACKAGE)), line.strip())
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if left_out.search(line)
+    ]
+    assert [name for name, _ in found] == ["evaluators/judging.py"], found  # the wording of questions to judges
+
+
 def sentences(page):
     """The sentences of a page outside tables, commands and headings."""
     prose = "\n".join("" if re.match(r"    |\||#", line) else line for line in page.splitlines())

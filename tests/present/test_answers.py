@@ -100,7 +100,7 @@ def test_what_was_asked_is_the_prompt_else_the_last_thing_the_user_said():
 
 def test_long_texts_say_how_much_is_left_out():
     assert shortened("abc", 3) == "abc"
-    assert shortened("abcd", 3) == "abc\n… 1 more characters"
+    assert shortened("abcd", 3) == "abc\n… 1 more character"
     assert preview("a\nb") == "a b" and len(preview("word " * 100)) <= 161
 
 

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from tui_evals.cli.output import Stop, cell, columns, say
 from tui_evals.targets.providers import GUIDES, find_guide, guide_lines
 from tui_evals.text.manual import pages, search, sections, summary_of, title_of
+from tui_evals.text.measures import counted
 from tui_evals.text.names import did_you_mean
 
 _WORDS_PAGE = "words"
@@ -91,7 +92,8 @@ def _show_sections(question: str, manual: Mapping[str, str]) -> None:
         say(f"{section.heading}  (help {section.page})", bold=True)
         say(f"    {cell(summary_of(section, question), width - 4)}")
     if len(found) > _SHOWN:
-        say(f"{len(found) - _SHOWN} more sections match. Add a word to narrow the search.")
+        more = counted(len(found) - _SHOWN, "more section matches", "more sections match")
+        say(f"{more}. Add a word to narrow the search.")
 
 
 def laid_out(page: str, width: int | None) -> list[tuple[str, bool]]:

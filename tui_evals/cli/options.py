@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import click
 
+from tui_evals.text.measures import counted
+
 file_path = click.Path(path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
@@ -94,4 +96,4 @@ class GroupedHelp(click.Command):
         if not shows_all(ctx):
             count = sum(params[name].get_help_record(ctx) is not None for name in rest)
             formatter.write_paragraph()
-            formatter.write_text(f"{count} more options: {ctx.command_path} --help-all")
+            formatter.write_text(f"{counted(count, 'more option')}: {ctx.command_path} --help-all")

@@ -25,6 +25,7 @@ from tui_evals.store.records import (
 from tui_evals.store.rows import EarlierAttempt, Label, references
 from tui_evals.text.chats import attachment_text, question_text
 from tui_evals.text.measures import (
+    counted,
     duration,
     money,
     number,
@@ -145,7 +146,7 @@ def cause_line(causes: Sequence[FailureCause]) -> str:
     """The most frequent cause and the number of others, for one line; empty without causes."""
     if not causes:
         return ""
-    more = f"; {len(causes) - 1} more causes" if len(causes) > 2 else "; 1 more cause" if len(causes) == 2 else ""
+    more = f"; {counted(len(causes) - 1, 'more cause')}" if len(causes) > 1 else ""
     return f"{causes[0].count:,}× {cause_sentence(causes[0]).rstrip('.')}{more}"
 
 
@@ -381,7 +382,7 @@ def opinion(label: Label) -> str:
 
 def shortened(text: str, limit: int) -> str:
     """At most `limit` characters of a text, with the number of the others."""
-    return text if len(text) <= limit else f"{text[:limit]}\n… {len(text) - limit:,} more characters"
+    return text if len(text) <= limit else f"{text[:limit]}\n… {counted(len(text) - limit, 'more character')}"
 
 
 def preview(text: str) -> str:

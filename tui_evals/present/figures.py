@@ -92,7 +92,8 @@ def label_counts(labels: Mapping[str, int]) -> str:
     """How often each label was given, the most frequent first; empty without labels."""
     ranked = sorted(labels.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = [f"{label} {count:,}" for label, count in ranked[:_MOST_LABELS]]
-    return ", ".join([*shown, *([f"{len(ranked) - _MOST_LABELS} more labels"] if len(ranked) > _MOST_LABELS else [])])
+    left = len(ranked) - len(shown)
+    return ", ".join([*shown, *([counted(left, "more label")] if left else [])])
 
 
 def mean_with_interval(mean: EvaluatorMean) -> str:

@@ -79,7 +79,7 @@ def block(text: str) -> str:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
     """A table of cells that are quoted already, numbers to the right; a line says how many rows are left out."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows[:most]]
-    left_out = f"\n\n{len(rows) - most} more rows are left out." if len(rows) > most else ""
+    left_out = f"\n\n{counted(len(rows) - most, 'more row is', 'more rows are')} left out." if len(rows) > most else ""
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + left_out
 
 
@@ -175,7 +175,7 @@ def _causes_text(reader: Reader, run: RunRow) -> str:
     """Why answers are missing, cut or not judged."""
     told = cause_texts(run, run_figures.causes(reader, run.id))
     lines = [f"- {code(one.text, 300)}" for one in told[:_MOST_CAUSES]]
-    more = [f"- and {len(told) - _MOST_CAUSES} more causes"] if len(told) > _MOST_CAUSES else []
+    more = [f"- and {counted(len(told) - _MOST_CAUSES, 'more cause')}"] if len(told) > _MOST_CAUSES else []
     return "\n".join([*lines, *more])
 
 

@@ -32,6 +32,7 @@ from tui_evals.targets.base import ConfigurationError, Request, TargetError
 from tui_evals.targets.tools import ToolOutcome, ToolSource, defined_name
 from tui_evals.text import strictjson
 from tui_evals.text.chats import chat_to_text, render_messages
+from tui_evals.text.measures import counted
 from tui_evals.transcript import other_parts, steps_of
 
 
@@ -230,7 +231,7 @@ def _steps(reply: AnswerRecord, number: int) -> list[dict[str, Any]]:
 def _cut(text: str) -> str:
     """A result as the model sees it: cut at `MAX_RESULT`, with a note of how much is missing."""
     more = len(text) - MAX_RESULT
-    return text if more <= 0 else f"{text[:MAX_RESULT]}\n… and {more:,} more characters"
+    return text if more <= 0 else f"{text[:MAX_RESULT]}\n… and {counted(more, 'more character')}"
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from tui_evals.targets.chat import is_chunk, join_chunks
 from tui_evals.targets.failures import MAX_BODY
 from tui_evals.targets.foreign_messages import plain_data
 from tui_evals.targets.sources import UNREADABLE, Manifest
+from tui_evals.text.measures import counted
 from tui_evals.text.names import last_frames
 
 
@@ -299,7 +300,7 @@ def review_of(manifest: Manifest, before: Mapping[str, str] | None, folder: Path
     now = dict(manifest.files)
     lines = [] if before is None else list(_diff(manifest, before, now, folder / _FOLDER))
     if len(lines) > _MOST_LINES:
-        lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES} more lines; read the files themselves"]
+        lines[_MOST_LINES:] = [f"… and {counted(len(lines) - _MOST_LINES, 'more line')}; read the files themselves"]
     return CodeReview(tuple(now), manifest.uncovered, manifest.is_sealed, before is None, tuple(lines))
 
 

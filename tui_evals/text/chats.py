@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from tui_evals.light_records import dataclass
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 from tui_evals.text.templates import TemplateError, render_template
 from tui_evals.text.yamls import YamlError, load_mapping
 
@@ -49,7 +50,7 @@ def _part_text(part: object) -> str:
     address = held.get("url") if isinstance(held, Mapping) else held
     shown = address if isinstance(address, str) else strictjson.dumps(held)
     rest = len(shown) - _MAX_URL
-    return f"[{kind}: {shown}]" if rest <= 0 else f"[{kind}: {shown[:_MAX_URL]}… and {rest:,} more characters]"
+    return f"[{kind}: {shown}]" if rest <= 0 else f"[{kind}: {shown[:_MAX_URL]}… and {counted(rest, 'more character')}]"
 
 
 def attachment_text(about: object) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from tui_evals.present.columns import TAB, cell_width
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe, safe_line, spell_out
 
 from .rows import BlockRows, Ground, LazyRows, Piece, Row, Rows, Style, StyledLines, fit, row
@@ -62,7 +63,7 @@ def diff_summary(diff: Diff) -> str:
     if diff.changes:
         paths = [change.path for change in diff.changes[:_PLACES]]
         more = len(diff.changes) - len(paths)
-        parts.append(f"at {', '.join(paths)}" + (f" and {more} more places" if more else ""))
+        parts.append(f"at {', '.join(paths)}" + (f" and {counted(more, 'more place')}" if more else ""))
     if diff.coarse:
         parts.append("too long to compare in full")
     return " · ".join(parts)

@@ -46,6 +46,7 @@ from tui_evals.store.baselines import baseline_of, dataset_key
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
 from tui_evals.store.rows import Detail, expected_item, rejudged_now
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe
 
 Styled = tuple[str, Mapping[str, Any]]
@@ -540,7 +541,7 @@ def _summary(diff: Diff, wide: bool) -> str:
     if diff.changes:
         paths = [change.path for change in diff.changes[:_PLACES]]
         more = len(diff.changes) - len(paths)
-        parts.append(f"differs at {', '.join(paths)}" + (f" and {more} more places" if more else ""))
+        parts.append(f"differs at {', '.join(paths)}" + (f" and {counted(more, 'more place')}" if more else ""))
     if diff.coarse:
         parts.append("too long to compare in full")
     return " · ".join(parts)

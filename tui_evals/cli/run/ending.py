@@ -16,6 +16,7 @@ from tui_evals.present.runs import Column, Cost, line_names, totals_sentence
 from tui_evals.reports.results import endings, kind_of, report_kind, together, whole_runs, write
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, FailureCause, RunRow, Totals
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 
 
@@ -25,7 +26,7 @@ def say_causes(run: RunRow, causes: Sequence[FailureCause], most: int | None = N
         say(f"{told.text} – `{told.command}`")
         say(f"    {told.remedy}", dim=True)
     if most is not None and len(causes) > most:
-        say(f"and {len(causes) - most} more causes; `tui-evals show {run.key}` lists all")
+        say(f"and {counted(len(causes) - most, 'more cause')}; `tui-evals show {run.key}` lists all")
 
 
 def say_gates(gates: Sequence[CheckedGate]) -> None:

@@ -51,6 +51,7 @@ from tui_evals.targets.recognizing import (
     without_secrets,
 )
 from tui_evals.targets.service import Exchange, Service
+from tui_evals.text.measures import counted
 from tui_evals.text.names import did_you_mean
 from tui_evals.text.strictjson import PathError, find_by_path, loads
 
@@ -304,7 +305,7 @@ def _say_received(seen: Exchange) -> None:
     for line in lines[:_MOST_SHOWN]:
         say(f"< {cell(line, 200)}".rstrip(), dim=True)
     if len(lines) > _MOST_SHOWN:
-        say(f"< … {len(lines) - _MOST_SHOWN} more lines", dim=True)
+        say(f"< … {counted(len(lines) - _MOST_SHOWN, 'more line')}", dim=True)
 
 
 def _with_session(said: dict[str, str], reply: str, given: Mapping[str, Any]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from tui_evals.datasets.paths import DatasetError, Path, Problem
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, open_file
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 
 Data = Mapping[str, Any]
 ROLES = ("system", "user", "assistant", "tool")
@@ -251,7 +252,7 @@ def shuffled_as_there(count: int, seed: int) -> list[int]:
 def too_many(file: File, problems: Sequence[Problem]) -> DatasetError:
     """The first problems of a file."""
     if len(problems) > MOST_PROBLEMS:
-        message = f"{len(problems) - MOST_PROBLEMS} more problems, from this line on"
+        message = f"{counted(len(problems) - MOST_PROBLEMS, 'more problem')}, from this line on"
         problems = [*problems[:MOST_PROBLEMS], Problem(message, line=problems[MOST_PROBLEMS].line)]
     return DatasetError(str(file), problems)
 

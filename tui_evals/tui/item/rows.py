@@ -25,6 +25,7 @@ from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.datasets.paths import Problem, get_at, path_text, same_data
 from tui_evals.light_records import dataclass
 from tui_evals.present.columns import cell_width
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe, spell_out, without_sequences
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, wrapped
 from tui_evals.tui.workspace import Workspace
@@ -221,7 +222,7 @@ def problem_rows(problems: Sequence[Problem], depth: int, width: int) -> list[Ro
         text = f"{problem.severity}: {inside + ': ' if inside else ''}{problem.message}"
         rows += sentence_rows(text, "error" if problem.severity == "error" else "warn", width, indent=2)
     if len(problems) > _SHOWN:
-        rows += sentence_rows(f"… {len(problems) - _SHOWN} more problems", "dim", width, indent=2)
+        rows += sentence_rows(f"… {counted(len(problems) - _SHOWN, 'more problem')}", "dim", width, indent=2)
     return rows
 
 

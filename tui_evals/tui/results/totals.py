@@ -188,7 +188,7 @@ def _column_rows(run: RunRow, known: RunNumbers, width: int, room: int) -> list[
         padded = (_padded(cell, size) for cell, size in zip(cells, used, strict=True))
         rows.append(join_fitting(([cell] for cell in padded if cell.text), width)._replace(key=TREND))
     if left := len(columns) - len(shown):
-        rows.append(row((f"and {left} more columns: ", "dim"), (f"tui-evals show {run.key}", "key")))
+        rows.append(row((f"and {counted(left, 'more column')}: ", "dim"), (f"tui-evals show {run.key}", "key")))
     return rows
 
 
@@ -274,7 +274,7 @@ def _gate_rows(run: RunRow, width: int) -> Iterator[Row]:
         more = "  ".join(filter(None, (gate.name, gate.figure, gate.why)))
         yield join_fitting([[words, fit(more, max(width - cell_width(words.text), 1))]], width)
     if (left := len(ordered) - _GATES) > 0:
-        yield row((f"and {left} more gates: ", "dim"), (f"tui-evals show {run.key}", "key"))
+        yield row((f"and {counted(left, 'more gate')}: ", "dim"), (f"tui-evals show {run.key}", "key"))
 
 
 def _stuck(run: RunRow, now: float) -> str:

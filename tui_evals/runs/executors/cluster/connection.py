@@ -28,6 +28,7 @@ from tui_evals.runs.executors.cluster.terms import (
     read_hosts,
 )
 from tui_evals.targets.base import ConfigurationError
+from tui_evals.text.measures import counted
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -394,7 +395,8 @@ async def check_hosts(hosts: Sequence[Host]) -> None:
 
     problems = await asyncio.gather(*(ask(host) for host in dict.fromkeys(hosts)))
     if reasons := [problem for problem in problems if problem]:
-        more = f" ({len(reasons) - 1} more hosts have problems.)" if len(reasons) > 1 else ""
+        others = counted(len(reasons) - 1, "more host has problems", "more hosts have problems")
+        more = f" ({others}.)" if len(reasons) > 1 else ""
         raise ConfigurationError(reasons[0] + more)
 
 
