@@ -226,6 +226,19 @@ def test_yaml_is_read_as_the_json_it_says_with_the_lines_of_its_values(tmp_path)
     assert problem.line == 7 and problem.message == "unknown field 'expected' (did you mean 'expected_response'?)"
 
 
+def test_a_broken_json_says_where(tmp_path):
+    file, text = tmp_path / "t.json", json.dumps({"items": [{"prompt": "@"}, {"prompt": "@"}]}, indent=1)
+    for at in range(len(text)):
+        file.write_text(f"{text[:at]}@{text[at:]}")
+        if text[:at].count('"') % 2 == 0:  # not within a text
+            line, column = text[:at].count("\n") + 1, at - text[:at].rfind("\n")
+            with pytest.raises(DatasetError, match=rf"t\.json:{line}: not valid JSON: .* \(column {column}\)$"):
+                load(file)
+    file.write_text('{"items": [\nNaN]}')
+    with pytest.raises(DatasetError, match=r"t\.json:2: NaN is not a JSON number; use null or leave the field out$"):
+        load(file)
+
+
 def test_a_broken_yaml_says_where(tmp_path):
     file = tmp_path / "t.yml"
     file.write_text("items:\n  - prompt: [\n")
