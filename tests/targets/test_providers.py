@@ -55,9 +55,9 @@ def target_of(model, provider, **settings):
     return OpenAI(config, ENVIRONMENT) if model == OURS else ThroughLitellm(config, ENVIRONMENT)
 
 
-async def outcome(provider, model, document, status=200, price=None, timeout=20.0, latency=0.0, **headers):
+async def outcome(provider, model, document, status=200, price=None, timeout=20.0, latency=0.0, kind="chat", **headers):
     provider.says(document, status, latency, **headers)
-    target = target_of(model, provider, price=price, timeout=timeout)
+    target = target_of(model, provider, price=price, timeout=timeout, kind=kind)
     try:
         return await target.ask(QUESTION)
     except TargetError as error:
@@ -156,6 +156,16 @@ async def test_a_filter_is_the_same_whoever_has_it(who, provider):
     assert (reply.text, reply.finish_reason) == ("", "content_filter")
     assert (reply.usage is None) == (status != 200)
     assert status == 200 or f"answered {status}: " in reply.diagnostics["blocked"]
+
+
+async def test_a_filter_that_speaks_in_a_reply_is_the_same_and_leaves_no_embedding(provider):
+    document = {"error": {"code": "content_filter", "message": "Blocked"}}
+    for status in (200, 400):
+        reply = await outcome(provider, OURS, document, status)
+        assert isinstance(reply, Reply), str(reply)
+        assert (reply.text, reply.finish_reason) == ("", "content_filter")
+        assert "answered 400: Blocked" in reply.diagnostics["blocked"]
+        assert isinstance(await outcome(provider, OURS, document, status, kind="embedding"), TargetError)
 
 
 async def test_a_guardrail_keeps_what_it_says_instead(provider):

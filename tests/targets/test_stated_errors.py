@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.server import running
-from tui_evals.targets.base import Reply, Request, TargetConfig, TargetError
+from tui_evals.targets.base import Request, TargetConfig, TargetError
 from tui_evals.targets.failures import Failures, StatedError, error_in, stated_status
 from tui_evals.targets.openai import OpenAI
 
@@ -91,16 +91,6 @@ async def test_a_named_event_is_an_error_whatever_it_holds(server):
         with pytest.raises(StatedError) as raised:
             parse_body(f"event: error\ndata: {json.dumps(data)}\n\n".encode(), True)
         assert stated_status(raised.value.error) == 529
-
-
-async def test_a_filter_that_speaks_in_a_reply_leaves_an_empty_answer(server):
-    from tui_evals.targets.openai import _CHAT
-
-    body = json.dumps({"error": {"code": "content_filter", "message": "Blocked"}}).encode()
-    with pytest.raises(StatedError) as raised:
-        _CHAT.parse(body, False)
-    blocked = Failures("host", {}).blocked(stated_status(raised.value.error), body.decode())
-    assert isinstance(blocked, Reply) and blocked.finish_reason == "content_filter"
 
 
 @pytest.mark.parametrize(
