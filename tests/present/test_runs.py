@@ -1,5 +1,6 @@
 """The facts of a run."""
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -8,22 +9,34 @@ from hypothesis import strategies as st
 
 from tests.present.rows import a_run, totals
 from tui_evals.present.runs import (
+    basis_sentence,
     column_names,
+    command_wait_sentence,
     counts_sentence,
     destination_lines,
     judge_name,
     look_sentence,
+    lost_runs_sentence,
     next_step,
     progress,
+    rule_entry,
+    rule_text,
+    rule_words,
     run_cost,
     run_data,
     run_facts,
     standing_data,
     stop_reason,
     target_names,
+    together,
     totals_sentence,
+    wait_sentence,
+    what_if_lines,
+    what_if_phrases,
 )
-from tui_evals.store.records import LIVE_STATUSES, RunStatus
+from tui_evals.runs.rescoring import Rule
+from tui_evals.runs.what_if import ChangedVerdict, PassCount, WhatIf
+from tui_evals.store.records import LIVE_STATUSES, RunStatus, StoreWait, Wait, WorkerRow
 
 
 def test_a_finished_run_says_how_it_stands_what_came_of_it_and_what_that_cost():
@@ -113,3 +126,124 @@ def test_the_command_after_a_run_shows_the_worst_that_there_is():
         given = dict.fromkeys(list(counts)[better:], 1)
         assert look_sentence(a_run(), totals(**given)).startswith(f"`tui-evals show k3fa9z --only {word}`"), field
     assert look_sentence(a_run(), totals(passed=10)) == "`tui-evals show k3fa9z` shows its answers"
+
+
+def waiting(**given):
+    return Wait(**{"target": "demo", "code": "agentRateLimited", "until": 130.0, "attempt": 2, "attempts": 4, **given})
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        ({"waiting": waiting()}, "rate limited, next try in 30 s, attempt 2 of 4"),
+        ({"waiting": waiting(), "status": "paused"}, "rate limited, next try in 30 s, attempt 2 of 4"),
+        ({"waiting": waiting(code="?", attempts=0)}, "call failed, next try in 30 s"),
+        ({"waiting": waiting(target="judge", code="outage")}, "judge away, next try in 30 s, attempt 2 of 4"),
+        ({"waiting": waiting(), "targets": ("demo", "other")}, "demo rate limited, next try in 30 s, attempt 2 of 4"),
+        ({"waiting": waiting(until=100.0)}, ""),
+        ({"waiting": waiting(), "status": "finished"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_run_that_waits_says_for_whom_why_and_how_long(run, sentence):
+    assert wait_sentence(a_run(**run), 100.0) == sentence
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("full", "the disk is full: make room for /s/evals.db"),
+        ("locked", "backup keeps /s/evals.db locked: let it finish, or stop it"),
+        ("unwritable", "/s/evals.db cannot be written (backup): look at the disk and at your quota"),
+    ],
+)
+def test_what_waits_for_a_store_says_what_to_do_and_what_happens_otherwise(code, why):
+    wait = StoreWait(code=code, path="/s/evals.db", cause="backup", until=130.0)
+    said = f"asking waits, because {why}; in"
+    assert wait_sentence(a_run(waiting=wait), 100.0) == f"{said} 30 s the run ends, to be resumed"
+    again = f"{said} 1 s this ends, and the same command continues"
+    assert command_wait_sentence(wait, 140.0, is_over=False) == again
+    assert command_wait_sentence(wait, 100.0, is_over=True) == "/s/evals.db can be written again, and asking continues"
+
+
+@given(st.lists(st.builds(
+    WorkerRow, st.text(), state=st.sampled_from(["alive", "silent", "gone"]), cells=st.integers(0, 9),
+    calls=st.integers(0, 9), rate=st.floats(0, 9), errors=st.integers(0, 9), seen=st.just(0.0),
+)))  # fmt: skip
+def test_workers_together_are_the_sum_of_what_each_still_does(rows):
+    found, here = together(rows), [row for row in rows if row.state != "gone"]
+    assert found.alive + found.silent + found.gone == len(rows)
+    assert (found.cells, found.calls) == (sum(row.cells for row in here), sum(row.calls for row in rows))
+    assert found.rate == pytest.approx(sum(row.rate for row in here if row.state == "alive"))
+    assert found.errors == sum(row.errors for row in rows)
+    assert found.gone == len(rows) - len(here)
+
+
+def test_what_a_verdict_rests_on_is_counted_with_what_is_missing():
+    assert basis_sentence(totals(total=10, passed=6, failed=3, scored=1)) == "rests on all 10 answers"
+    said = basis_sentence(totals(total=1_010, passed=1_006, failed=1, errored=2, pending=1))
+    assert said.startswith("rests on 1,007 of 1,010 answers: ") and "2 " in said and "1 " in said
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 1_003])
+def test_a_store_that_lost_its_runs_names_some_of_them(count):
+    said = lost_runs_sentence(Path("/s/evals.db"), [f"k{number}" for number in range(count)])
+    shown = said[said.index("(") + 1 : said.index(")")].partition(" and ")
+    left = count - len(shown[0].split(", "))
+    assert shown[2] == (f"{left:,} more" if left else "")
+    assert "or remove the folder /s/locks to start again" in said
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "words", "entry", "text"),
+    [
+        (
+            Rule("pass rule", 0.5),
+            Rule("pass rule", 1.0),
+            "a pass rule of 50 % of the weights",
+            ("pass rule", "an answer needs 50 % of its weights"),
+            "an answer passes with 50 % of its weights, now 100 %",
+        ),
+        (
+            Rule("threshold", 3.5, "Tone"),
+            Rule("threshold", 3.0, "Tone"),
+            "a threshold of 3.5 for Tone",
+            ("threshold of Tone", "now 3.5"),
+            "the threshold of Tone is 3.5, now 3",
+        ),
+        (
+            Rule("scale", 1.0, "Tone", "good"),
+            Rule("scale", 1.0, "Tone", "good"),
+            "good on the scale of Tone worth 1",
+            ("scale of Tone: good", "now 1"),
+            "good on the scale of Tone is worth 1",
+        ),
+    ],
+)
+def test_a_rule_is_said_with_its_value_and_the_one_before(rule, before, words, entry, text):
+    assert (rule_words(rule), rule_entry(rule), rule_text(rule, before)) == (words, entry, text)
+
+
+def test_what_would_change_is_counted_by_answers_columns_and_verdicts_of_people():
+    changed = (ChangedVerdict(1, "pass", "fail"), ChangedVerdict(2, "pass", "fail"), ChangedVerdict(3, "fail", "pass"))
+    columns = {(0, 0): (PassCount(3, 4), PassCount(2, 4)), (0, 1): (PassCount(1, 2), PassCount(1, 2))}
+    found = WhatIf(dict.fromkeys(range(6), "pass"), changed, {**columns, (0, 2): (PassCount(0, 0),) * 2}, 2, 1, 0)
+    names = {(0, 0): "small", (0, 1): "large", (0, 2): "none"}
+    assert what_if_phrases(found, names) == [
+        "3 of 8 judged answers would change",
+        "0 → 1 contradict people's verdicts",
+        "2 have to be judged again to know",
+        "small 75 → 50 %",
+    ]
+    assert what_if_lines(found, names) == [
+        "3 of 8 answers would change: 2 pass → fail, 1 fail → pass. Nothing was asked and nothing is stored.",
+        "small: 75 → 50 % pass (3 → 2 of 4)",
+        "large: 50 → 50 % pass (1 → 1 of 2)",
+        "0 → 1 contradict people's verdicts",
+        "2 have to be judged again to know; they count as they are",
+    ]
+    one_open = WhatIf({}, (), {}, 1, 0, 0)
+    assert what_if_lines(one_open, names)[1] == "1 has to be judged again to know; it counts as it is"
+    nothing = WhatIf({1: "pass"}, (), {(0, 0): (PassCount(0, 0), PassCount(0, 0))}, 0, 0, 0)
+    assert what_if_phrases(nothing, names) == ["0 of 1 judged answer would change"]
+    assert what_if_lines(nothing, names) == ["0 of 1 answer would change. Nothing was asked and nothing is stored."]

@@ -92,7 +92,7 @@ def test_what_a_score_does_not_tell_is_left_open(project):
 def test_the_command_says_what_changes_and_stores_nothing(project):
     edited(project, 1.0, 5, 1, None)
     said = project.do("rescore", "last", "--dataset", "data.json", "--what-if")
-    assert "answers change" in said
+    assert "answers would change" in said
     assert "% pass" in said
     with project.reader() as reader:
         assert reader.find_run("last").scoring_pass == 1
@@ -168,7 +168,7 @@ def test_a_label_is_moved_through_the_values_that_keep_the_question(labelled):
 
 def test_the_command_refuses_a_label_the_scale_has_not_and_a_scale_of_one_value(labelled):
     said = labelled.do("rescore", "last", "--scale", "Tone:fair=1", "--what-if")
-    assert "answers change" in said
+    assert "answers would change" in said
     unknown = labelled.do("rescore", "last", "--scale", "Tone:nice=1", "--what-if", code=2)
     assert "no label 'nice' on the scale of Tone. Its labels: good, fair, bad" in unknown
     assert "Write --scale Tone:fair=0.5" in labelled.do("rescore", "last", "--scale", "Tone=1", "--what-if", code=2)

@@ -52,7 +52,7 @@ async def test_a_threshold_is_moved_verdicts_flip_and_enter_keeps_it_without_a_c
         await person.until(lambda: isinstance(person.app.screen, Menu))
         await person.sees("threshold of PartialMatch")
         await person.type("threshold partial\n")
-        await person.until(lambda: f"0 of {ITEMS} judged answers change" in head(person))
+        await person.until(lambda: f"0 of {ITEMS} judged answers would change" in head(person))
         await person.press(*["right"] * 3)
         await person.until(lambda: person.app.watching.tried)
         await person.sees("✓→✗")
@@ -77,7 +77,7 @@ async def test_leaving_shows_the_stored_verdicts_again_and_says_so(project):
         await person.press("4", "w")
         await person.until(lambda: isinstance(person.app.screen, Menu))
         await person.type("threshold partial\n")
-        await person.until(lambda: f"0 of {ITEMS} judged answers change" in head(person))
+        await person.until(lambda: f"0 of {ITEMS} judged answers would change" in head(person))
         await person.press(*["right"] * 3)
         await person.until(lambda: person.app.watching.tried)
         await person.press("escape")
@@ -99,7 +99,7 @@ async def test_escape_leaves_the_trial_and_every_verdict_is_as_it_was(project):
         await person.press("4", "w")
         await person.until(lambda: isinstance(person.app.screen, Menu))
         await person.type("threshold partial\n")
-        await person.until(lambda: "judged answers change" in head(person))
+        await person.until(lambda: "judged answers would change" in head(person))
         await person.press(*["right"] * 3)
         await person.until(lambda: person.app.watching.tried)
         await person.press("escape")
@@ -124,7 +124,7 @@ def test_a_rule_is_moved_through_the_scores_there_are_and_through_its_own_value(
 
 def test_the_command_takes_a_rule_and_refuses_an_unknown_evaluator(project):
     said = project.do("rescore", "last", "--threshold", "PartialMatch=1", "--what-if")
-    assert "answers change" in said
+    assert "answers would change" in said
     assert "no evaluator 'Tone' judges" in project.do("rescore", "last", "--threshold", "Tone=1", "--what-if", code=2)
     assert "Write --threshold Relevance=3" in project.do("rescore", "last", "--threshold", "Relevance", code=2)
     asked = project.server.counts()["asked"]
@@ -155,7 +155,7 @@ async def test_a_label_of_a_scale_is_moved_and_kept_without_a_call(project):
         await person.until(lambda: isinstance(person.app.screen, Menu))
         await person.sees("scale of Tone: fair")
         await person.type("tone: fair\n")
-        await person.until(lambda: f"0 of {ITEMS} judged answers change" in head(person))
+        await person.until(lambda: f"0 of {ITEMS} judged answers would change" in head(person))
         await person.press("right")
         await person.until(lambda: len(person.app.watching.tried) == ITEMS)
         await person.sees("fair on the scale of Tone is worth 1, now 0.5")

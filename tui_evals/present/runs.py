@@ -522,11 +522,11 @@ def rule_text(rule: Rule, now: Rule) -> str:
 def what_if_phrases(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]:
     """The changes in a few words each: the answers, people's verdicts, then the columns whose rate changes."""
     total = len(found.statuses) + found.open
-    phrases = [f"{len(found.changed):,} of {counted(total, 'judged answer')} change"]
+    phrases = [f"{len(found.changed):,} of {counted(total, 'judged answer')} would change"]
     if found.contradicted or found.contradicted_before:
         phrases.append(f"{found.contradicted_before:,} → {found.contradicted:,} contradict people's verdicts")
     if found.open:
-        phrases.append(f"{found.open:,} have to be judged again to know")
+        phrases.append(f"{counted(found.open, 'has', 'have')} to be judged again to know")
     moved = ((column, *both) for column, both in found.columns.items() if both[0] != both[1])
     phrases += [f"{names[column]} {100 * one.share:.0f} → {100 * two.share:.0f} %" for column, one, two in moved]
     return phrases
@@ -534,10 +534,10 @@ def what_if_phrases(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]
 
 def what_if_lines(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]:
     """The answers that change, the pass rate of each column before and after, and what is unknown."""
-    counted = f"{len(found.changed):,} of {len(found.statuses) + found.open:,} answers change"
+    change = f"{len(found.changed):,} of {counted(len(found.statuses) + found.open, 'answer')} would change"
     turned = Counter((one.before, one.after) for one in found.changed)
     moves = ", ".join(f"{count:,} {before} → {after}" for (before, after), count in turned.most_common())
-    lines = [f"{counted}{': ' if moves else ''}{moves}. Nothing was asked and nothing is stored."]
+    lines = [f"{change}{': ' if moves else ''}{moves}. Nothing was asked and nothing is stored."]
     for column, (before, after) in found.columns.items():
         if before.judged or after.judged:
             lines.append(
@@ -547,5 +547,6 @@ def what_if_lines(found: WhatIf, names: Mapping[Column, str]) -> Sequence[str]:
     if found.contradicted or found.contradicted_before:
         lines.append(f"{found.contradicted_before:,} → {found.contradicted:,} contradict people's verdicts")
     if found.open:
-        lines.append(f"{found.open:,} have to be judged again to know; they count as they are")
+        them = "it counts as it is" if found.open == 1 else "they count as they are"
+        lines.append(f"{counted(found.open, 'has', 'have')} to be judged again to know; {them}")
     return lines
