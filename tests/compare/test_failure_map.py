@@ -12,8 +12,8 @@ from tui_evals.compare.runs import read_comparison
 from tui_evals.present.failure_map import (
     change_text,
     cluster_text,
-    failure_map_lines,
     headline,
+    map_lines,
     read_example,
 )
 from tui_evals.store import failures, lookup
@@ -172,7 +172,7 @@ async def test_an_example_has_the_question_the_expectation_the_answer_and_the_re
 async def test_the_lines_after_a_run_fit_and_are_at_most_twenty(tmp_path, room):
     path, run = await faulty_run(tmp_path, 30)
     with Reader(path) as reader:
-        lines = failure_map_lines(reader, run, room=room)
+        lines = map_lines(reader, read_failure_map(reader, run), room=room)
     assert 0 < len(lines) <= 20
     assert max(map(len, lines[2:])) <= room
     assert all(any(word in line for line in lines) for word in ("small", "friendly", "refunds", "Relevance"))

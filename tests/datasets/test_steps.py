@@ -100,7 +100,7 @@ def some_step(draw, data):
                 (steps.add_evaluator, where, key, given_options),
                 (steps.override_evaluator, unit, key, given_options),
                 (steps.remove_evaluator, where, key),
-                (steps.set_option, where, key, "threshold", draw(st.sampled_from([None, 0.25]))),
+                (steps.write_options, where, key, given_options),
                 (steps.toggle_mode, unit),
             ]
         )
@@ -367,10 +367,7 @@ def test_own_evaluators_are_added_changed_and_removed():
     data = steps.add_evaluator(dataset({"prompt": "p"}), unit, "Equals", {"value": "x"})
     with pytest.raises(CannotEdit, match="'Equals' is here already"):
         steps.add_evaluator(data, unit, "Equals", {})
-    data = steps.set_option(data, unit, "Equals", "threshold", 0.5)
-    assert data["items"][0]["evaluators"] == {"Equals": {"value": "x", "threshold": 0.5}}
-    assert steps.set_option(data, unit, "Equals", "absent", None) is data
-    data = steps.set_option(data, unit, "Equals", "value", None)
+    data = steps.write_options(data, unit, "Equals", {"threshold": 0.5})
     assert data["items"][0]["evaluators"] == {"Equals": {"threshold": 0.5}}
     assert steps.remove_evaluator(data, unit, "Equals")["items"][0] == {"prompt": "p"}
     replacing = steps.toggle_mode(data, unit)
@@ -381,12 +378,9 @@ def test_own_evaluators_are_added_changed_and_removed():
 def test_an_inherited_evaluator_is_written_out_before_it_is_changed():
     unit = ("items", 0)
     data = dataset({"prompt": "p"}, default_evaluators={"Equals": {"value": "x"}})
-    with pytest.raises(CannotEdit, match="not written on the item; add it there"):
-        steps.set_option(data, unit, "Equals", "threshold", 0.5)
     with pytest.raises(CannotEdit, match="switch to replace"):
         steps.remove_evaluator(data, unit, "Equals")
-    own = steps.override_evaluator(data, unit, "Equals", data["default_evaluators"]["Equals"])
-    changed = steps.set_option(own, unit, "Equals", "threshold", 0.5)
+    changed = steps.write_options(data, unit, "Equals", {"value": "x", "threshold": 0.5})
     assert changed["items"][0]["evaluators"] == {"Equals": {"value": "x", "threshold": 0.5}}
     assert changed["default_evaluators"] is data["default_evaluators"]
     assert steps.override_evaluator(changed, unit, "Equals", {}) is changed

@@ -273,16 +273,6 @@ def cluster_of(failures: FailureMap, key: str) -> Cluster | None:
     return next((one for one in failures.clusters if one.key.startswith(key)), None)
 
 
-def in_clusters(failures: FailureMap, answers: Iterable[int]) -> Mapping[int, Sequence[Cluster]]:
-    """The clusters that each of some answers is in."""
-    wanted = set(answers)
-    found: defaultdict[int, list[Cluster]] = defaultdict(list)
-    for cluster in failures.clusters:
-        for answer in wanted.intersection(cluster.answers):
-            found[answer].append(cluster)
-    return found
-
-
 # -- what changed between runs
 
 

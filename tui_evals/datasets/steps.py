@@ -50,22 +50,6 @@ def remove_evaluator(data: Data, where: Path, key: str) -> Data:
     return _without_evaluators(data, where)
 
 
-def set_option(data: Data, where: Path, key: str, name: str, value: Any) -> Data:
-    """Set an option of an evaluator that is written at `where`; None removes it."""
-    own = _written_evaluators(data, where)
-    if key not in own:
-        raise CannotEdit(f"'{key}' is not written on {_unit_word(where)}; add it there before you change its options")
-    if not isinstance(own[key], dict):
-        raise CannotEdit(f"the options of '{key}' are not an object. Fix them in the file")
-    if value is not None:
-        options = {**own[key], name: value}
-    elif name in own[key]:
-        options = {option: old_value for option, old_value in own[key].items() if option != name}
-    else:
-        return data
-    return set_at(data, _evaluators_path(where), {**own, key: options})
-
-
 def write_options(data: Data, where: Path, key: str, options: Mapping[str, Any]) -> Data:
     """Set an evaluator with these options at `where`, even if it was inherited until now."""
     if where == DEFAULTS and get_at(data, DEFAULTS) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui_evals.compare.failure_map import Change, Cluster, FailureMap, read_failure_map
+from tui_evals.compare.failure_map import Change, Cluster, FailureMap
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
@@ -248,18 +248,11 @@ def map_rows(clusters: Sequence[Cluster]) -> list[tuple[str, ...]]:
     return [HEAD, *(cluster_text(cluster).cells for cluster in clusters)]
 
 
-def failure_map_lines(
-    reader: Reader, run: RunRow, source: str = "", *, room: int | None = None, most: int = SHOWN
-) -> list[str]:
-    """The failure map of a run as lines for a terminal `room` cells wide, at most 20 with the usual number of clusters.
-
-    `source` is the key of the dataset, for its baseline. Empty for a run without failures.
-    """
-    return map_lines(reader, read_failure_map(reader, run, source), room=room, most=most)
-
-
 def map_lines(reader: Reader, failures: FailureMap, *, room: int | None = None, most: int = SHOWN) -> list[str]:
-    """A failure map as lines for a terminal."""
+    """A failure map as lines for a terminal `room` cells wide; none for a run without failures.
+
+    With the usual number of clusters at most 20.
+    """
     if not failures.clusters:
         return []
     shown = failures.clusters[:most]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tui_evals.light_records import LazySequence, dataclass
 from tui_evals.store.answer_facts import INCOMPLETE
@@ -34,10 +34,6 @@ from tui_evals.store.rows import (
     with_expectation,
 )
 from tui_evals.text.names import did_you_mean
-
-if TYPE_CHECKING:
-    pass
-
 
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
