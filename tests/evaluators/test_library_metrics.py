@@ -18,7 +18,7 @@ from tui_evals import evaluate as evaluate_dataset
 from tui_evals.evaluators.base import CannotJudge, Evidence, Question, Score, evaluate, note_choices
 from tui_evals.evaluators.libraries import installed_version
 from tui_evals.evaluators.libraries.child import judge_server as protocol
-from tui_evals.evaluators.libraries.child.metrics import why_unloadable
+from tui_evals.evaluators.libraries.child.metrics import Job, why_unloadable
 from tui_evals.evaluators.libraries.metric import LibraryMetric, library_metric
 from tui_evals.evaluators.libraries.worker import end_workers
 from tui_evals.text.model_output import Choice
@@ -95,6 +95,29 @@ def test_a_process_that_dies_is_replaced_and_one_that_hangs_is_ended(tmp_path, p
     assert stopped.result == "error"
     assert later.result == "pass" or "was stopped" in later.reason  # unread, where it went to the stopped process
     assert judged(hangs, "c")[0].result == "pass"
+
+
+def a_job(values, variables=None, named=None):
+    return Job(1, {"values": values, "variables": variables or {}, "map": named or {}}, None, None)
+
+
+def test_a_parameter_of_a_library_is_what_the_map_names_or_what_its_name_means():
+    values, variables = {"prompt": "asked", "response": "said", "context": None}, {"response": "other", "tone": "kind"}
+    job = a_job(values, variables)
+    parameters = ("question", "answer", "response", "tone", "contexts", "unknown")
+    assert [job.value(each) for each in parameters] == ["asked", "said", "said", "kind", None, None]
+    for source, value in {"prompt": "asked", "response": "said", "tone": "kind"}.items():
+        assert a_job(values, variables, {"answer": source}).value("answer") == value
+    with pytest.raises(LookupError, match="there is no context, which the map names for answer"):
+        a_job(values, variables, {"answer": "context"}).value("answer")
+    with pytest.raises(LookupError, match="'mood', which the map names for answer, is no evidence and no variable"):
+        a_job(values, variables, {"answer": "mood"}).value("answer")
+    mapped = a_job(values, variables, {"style": "tone"})
+    assert mapped.inputs(["question", "contexts", "answer"], lists=["answer"]) == {
+        "question": "asked",
+        "answer": ["said"],
+        "style": "kind",
+    }
 
 
 def test_what_it_gives_is_read_and_what_it_lacks_is_said(tmp_path, python):
