@@ -51,6 +51,7 @@ async def test_a_mean_is_over_groups_and_belongs_to_no_column(run, writer, reade
     assert (best.key, best.scope, best.scored, best.mean) == ("Best", "group", 2, 0.5)
     assert (best.passed, best.failed, best.errored, best.skipped) == (1, 1, 1, 0)
     assert (match.key, match.scope, match.scored, match.passed) == ("Match", "answer", 8, 8)
+    assert best.rated is not None and match.rated is None
     assert {mean.key for mean in run_figures.evaluator_means(reader, run.id, columns=True)} == {"Match"}
     new_pass(writer, run.id, {})
     assert run_figures.evaluator_means(reader, run.id) == []
