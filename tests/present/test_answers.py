@@ -8,6 +8,7 @@ from tui_evals.present.answers import (
     answer_name,
     answer_words,
     complaints,
+    earlier_text,
     error_text,
     expected_text,
     missing_text,
@@ -15,11 +16,14 @@ from tui_evals.present.answers import (
     preview,
     prompt_text,
     reference_text,
+    rejudged_change,
+    rejudged_text,
     score_text,
     shortened,
 )
+from tui_evals.present.figures import local_time
 from tui_evals.store.records import ScoreRecord
-from tui_evals.store.rows import Label
+from tui_evals.store.rows import EarlierAttempt, Label, Rejudged
 
 
 def test_the_facts_stand_in_one_order():
@@ -102,6 +106,31 @@ def test_long_texts_say_how_much_is_left_out():
     assert shortened("abc", 3) == "abc"
     assert shortened("abcd", 3) == "abc\n… 1 more character"
     assert preview("a\nb") == "a b" and len(preview("word " * 100)) <= 161
+
+
+EDITED = {"item": {}}
+
+
+@pytest.mark.parametrize("expected", [None, EDITED])
+def test_an_answer_that_was_judged_again_says_when_by_what_and_what_it_was(expected):
+    scores = (judged("Match", 0.0), ScoreRecord(key="Length", evaluator="Length", score=12.0, result=None))
+    attempt = EarlierAttempt(60.0, None, scores, Rejudged(1, "fail", 50.0, expected))
+    by = "" if expected is None else " by an edited expectation"
+    assert rejudged_text(attempt) == f"judged again {local_time(60.0)}{by}"
+    assert earlier_text(attempt) == f"before {local_time(60.0)}: ✗ fail 50 · Match 0 fail · Length 12"
+    unscored = EarlierAttempt(60.0, None, (), Rejudged(1, "error", None, expected))
+    assert earlier_text(unscored) == f"before {local_time(60.0)}: ! error"
+    before, now = an_answer(status="fail", score=None), an_answer(status="pass", score=87.5)
+    assert rejudged_change(before, now, expected is not None) == f"a: ✗ fail → ✓ pass 87.5, judged again{by}"
+
+
+def test_an_answer_that_was_asked_again_says_which_error_it_was():
+    when = f"before {local_time(60.0)}: "
+    failed = EarlierAttempt(60.0, said(None, code="timeout", message="no answer\nin 60 s"))
+    assert earlier_text(failed) == f"{when}timeout: no answer⏎in 60 s"
+    unjudged = tuple(judged(key, None, result="error", reason="no\nreply") for key in ("Judge", "Other"))
+    said_so = f"{when}Judge could not judge: no⏎reply; Other could not judge: no⏎reply"
+    assert earlier_text(EarlierAttempt(60.0, None, unjudged)) == said_so
 
 
 def test_an_opinion_says_of_what_it_is():
