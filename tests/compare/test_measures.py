@@ -3,7 +3,7 @@
 import pytest
 
 from tests.compare.helpers import answer, compared, document, ran, scored
-from tui_evals.compare.measures import LEVEL
+from tui_evals.compare.measures import LEVEL, shared_figure
 from tui_evals.compare.runs import compare_runs
 from tui_evals.figures import holm, mcnemar, paired_test
 
@@ -25,6 +25,16 @@ def every(statuses, start=0, **given):
 
 
 # -- what counts once
+
+
+@pytest.mark.parametrize("shares", [[], [1.0], [1.0, 0.0, 0.5], [0.25] * 8])
+def test_a_shared_rate_counts_each_item_once_and_names_all_its_answers(shares):
+    figure = shared_figure(shares, 40)
+    if not shares:
+        assert figure is None
+    else:
+        assert (figure.items, figure.answers, figure.population) == (len(shares), 40, "shared")
+        assert figure.value == pytest.approx(sum(shares) / len(shares))
 
 
 def test_turns_of_an_item_are_no_proof_of_their_own():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tui_evals.datasets import rows
 from tui_evals.datasets.discover import dataset_files
-from tui_evals.datasets.document import load
+from tui_evals.datasets.document import load, shape_of, written_path
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.save import save
@@ -224,6 +224,21 @@ def test_yaml_is_read_as_the_json_it_says_with_the_lines_of_its_values(tmp_path)
     assert document.data["items"][0] == {"prompt": "How long?", "expected_response": "30 days"}
     (problem,) = validate(document, PUBLIC).problems
     assert problem.line == 7 and problem.message == "unknown field 'expected' (did you mean 'expected_response'?)"
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_a_value_of_the_document_is_found_in_the_file_whatever_its_shape(items):
+    rows = [{"prompt": f"p{number}", "expected_response": f"e{number}"} for number in range(items)]
+    parallel = {f"{key}s": [row[key] for row in rows] for key in ("prompt", "expected_response")}
+    for shape, raw in (("document", {"items": rows}), ("array", rows), ("parallel", parallel)):
+        assert shape_of(raw) == shape
+        for number, row in enumerate(rows):
+            for key, text in row.items():
+                found = raw
+                for step in written_path(("items", number, key), shape):
+                    found = found[step]
+                assert found == text
+        assert written_path(("description",), shape) == ("description",)
 
 
 def test_a_broken_json_says_where(tmp_path):
