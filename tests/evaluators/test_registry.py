@@ -1,6 +1,7 @@
 """What holds for every evaluator: its name, its help, its example, and that nothing in a row can break it."""
 
 import asyncio
+import itertools
 import json
 import math
 import time
@@ -16,9 +17,19 @@ from tests.evaluators.tables import each_row
 from tui_evals import plugins
 from tui_evals.cli.judge.evaluators import _fields, description, summary
 from tui_evals.evaluators import registry as registry_module
-from tui_evals.evaluators.base import Evaluator, Evidence, Score, ToolCall, evaluate, negated_score, verdict_score
+from tui_evals.evaluators.base import (
+    Evaluator,
+    Evidence,
+    Score,
+    ToolCall,
+    as_recorded,
+    evaluate,
+    negated_score,
+    verdict_score,
+)
 from tui_evals.evaluators.registry import UnknownEvaluator, built_in, load_registry
 from tui_evals.evaluators.rows import RecordedReplies
+from tui_evals.text.measures import parse_measure
 
 pytestmark = pytest.mark.story
 
@@ -205,6 +216,20 @@ OTHER_SCORES = {
     **dict.fromkeys(("Rubric", "ModelGraded", "accuracy", "JavaScript", "BertScore", "Readability"), FREE),
 }
 """The thresholds of evaluators whose scores are not from 0 to 1, by other rules than their measures."""
+
+
+def test_the_measure_of_a_record_says_which_numbers_pass_also_where_the_verdict_is_negated():
+    for kind in (each for each in KINDS if each.measure.direction != "exactly"):  # which has no threshold
+        for negate, score in itertools.product((False, True), (0.25, 0.75)):
+            evaluator = kind(made(kind).options.model_copy(update={"negate": negate}))
+            passes = score <= 0.5 if kind.measure.direction == "at most" else score >= 0.5
+            record = as_recorded(evaluator, Score(score, "pass" if passes else "fail", 0.5))
+            measure = parse_measure(record.measure)
+            assert measure.unit == kind.measure.unit
+            told = score <= 0.5 if measure.direction == "at most" else score >= 0.5
+            assert (record.result, record.score) == ("pass" if told else "fail", score), (kind.name, negate, measure)
+            verdict = as_recorded(evaluator, verdict_score(True, ""))
+            assert verdict.score == float(verdict.result == "pass"), (kind.name, negate)
 
 
 def test_an_option_takes_each_number_that_it_can_mean_and_no_other():
