@@ -49,6 +49,31 @@ def test_what_a_module_imports_is_covered_however_it_is_imported_and_nothing_els
         assert dict(manifest.files) == digests and manifest.is_sealed
 
 
+@pytest.mark.parametrize(
+    ("statement", "inside"),
+    [
+        ("from package import *", ["all.py", "inner/__init__.py", "one.py"]),
+        ("from package import one", ["one.py"]),
+        ("import package.inner.deep", ["inner/__init__.py", "inner/deep.py"]),
+        ("import package", []),
+    ],
+)
+def test_of_a_package_what_is_named_is_covered_with_the_packages_around_it(clone, statement, inside):
+    (clone / "package" / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "one.py", "all.py", "inner/__init__.py", "inner/deep.py"):
+        (clone / "package" / name).write_text("")
+    (clone / "package" / "inner" / "above.py").write_text("from .. import one")
+    (clone / "own.py").write_text(statement)
+    expected = sorted(["own.py", *(f"package/{name}" for name in ["__init__.py", *inside])])
+    assert covered(function_manifest("own:answer", clone)) == expected
+    (clone / "package" / "inner" / "__init__.py").write_text("from . import above")
+    reached = {"inner/__init__.py", "inner/above.py", "one.py", *inside}
+    with_above = sorted(["own.py", *(f"package/{name}" for name in {"__init__.py", *reached})])
+    assert covered(function_manifest("own:answer", clone)) == (
+        with_above if "inner/__init__.py" in inside else expected
+    )
+
+
 def test_files_next_to_the_code_are_not_covered_unless_they_are_code_or_hidden(clone):
     for name in ("own.py", "other.py", "old.pyc", "data.txt", "words", ".env"):
         (clone / name).write_text("")

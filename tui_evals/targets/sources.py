@@ -312,9 +312,14 @@ class _Closure:
                 yield from self.modules(each.rstrip("."), dict.fromkeys(folders))
 
     def _all_of(self, package: str, folders: Iterable[Path]) -> Iterator[str]:
-        """The modules of a package, any of which its `*` may import."""
+        """The modules and packages in a package, any of which its `*` may import."""
         for folder in folders:
-            yield from self._modules_in(str(folder.joinpath(*filter(None, package.split(".")))))
+            place = folder.joinpath(*filter(None, package.split(".")))
+            yield from self._modules_in(str(place))
+            with suppress(OSError):
+                yield from (
+                    name for name in sorted(os.listdir(place)) if "__init__" in self._modules_in(f"{place}/{name}")
+                )
 
     def _beside(self) -> tuple[str, ...]:
         """Files next to the code that are not part of it."""
