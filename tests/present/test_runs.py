@@ -181,6 +181,8 @@ def test_workers_together_are_the_sum_of_what_each_still_does(rows):
 
 def test_what_a_verdict_rests_on_is_counted_with_what_is_missing():
     assert basis_sentence(totals(total=10, passed=6, failed=3, scored=1)) == "rests on all 10 answers"
+    assert basis_sentence(totals(total=1, passed=1)) == "rests on 1 answer"
+    assert basis_sentence(totals(total=1, pending=1)).startswith("rests on 0 of 1 answer: ")
     said = basis_sentence(totals(total=1_010, passed=1_006, failed=1, errored=2, pending=1))
     assert said.startswith("rests on 1,007 of 1,010 answers: ") and "2 " in said and "1 " in said
 

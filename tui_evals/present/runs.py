@@ -197,9 +197,9 @@ def basis_sentence(totals: Totals) -> str:
     """How many answers the verdict of a run is based on, and the statuses of the others."""
     judged = totals.passed + totals.failed + totals.scored
     if judged == totals.total:
-        return f"rests on all {totals.total:,} answers"
+        return f"rests on {'' if totals.total == 1 else 'all '}{counted(totals.total, 'answer')}"
     others = [one.phrase for one in status_counts(totals) if one.count and one.status not in ("pass", "fail", "scored")]
-    return f"rests on {judged:,} of {totals.total:,} answers: {', '.join(others)}"
+    return f"rests on {judged:,} of {counted(totals.total, 'answer')}: {', '.join(others)}"
 
 
 def look_sentence(run: RunRow, totals: Totals) -> str:
