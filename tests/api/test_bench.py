@@ -26,6 +26,7 @@ from tui_evals.runs.suites import (
     UserValueError,
     candidates_from,
 )
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 
 pytestmark = pytest.mark.story
@@ -454,7 +455,7 @@ def test_a_scorer_s_own_run_is_given_all_cases_once_and_decides_their_scores(pro
     with Reader(project / ".evals" / "evals.db") as reader:
         stored = reader.find_run("r")
         assert (stored.status, stored.total) == ("finished", 3)
-        assert [told.scores[0].score for told in reader.told(stored, reader.all_rows(stored.id))] == run.scores
+        assert [told.scores[0].score for told in read_details(reader, stored, reader.all_rows(stored.id))] == run.scores
     assert pairs(scorer).run("apart", candidate_output_list=["a", None, "b"], save=False).scores == [0.2, None, 0.2]
     assert scorer.asked[3] == ("run", ["a", "b"], ["A", "C"], ["a", "c"], None, 1)
 

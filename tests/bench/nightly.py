@@ -33,6 +33,7 @@ from tests.server import Server, running
 from tui_evals.store import run_figures
 from tui_evals.store.battles import battles, bouts
 from tui_evals.store.connection import store_wait
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 
 KILLS = 2
@@ -151,7 +152,7 @@ def rows_of(project: Project) -> dict[Any, Any]:
     with project.reader() as reader:
         run = reader.find_run("last")
         found: dict[int, list[Any]] = {}
-        for answer, record in reader.scores(run.id):
+        for answer, record in read_scores(reader, run.id):
             found.setdefault(answer, []).append((record.key, record.result, record.score))
         texts = reader.records(row.id for row in reader.all_rows(run.id))
         return {

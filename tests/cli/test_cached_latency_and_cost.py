@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.reports.written import report_text
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 
 CONFIG = """\
@@ -37,7 +38,7 @@ def test_a_gate_that_fails_on_time_and_money_fails_on_the_cached_answer_too(slow
     with Reader(slow / ".evals" / "evals.db") as reader:
         runs = reader.runs(limit=2)[::-1]
         rows = [next(reader.all_rows(run.id)) for run in runs]
-        scores = [{record.key: record for _, record in reader.scores(run.id)} for run in runs]
+        scores = [{record.key: record for _, record in read_scores(reader, run.id)} for run in runs]
         totals = reader.totals(runs[1].id)
     assert [row.from_cache for row in rows] == [False, True]
     assert rows[0].latency_ms == rows[1].latency_ms and totals.cost == 0

@@ -18,6 +18,7 @@ from tui_evals.present import stores
 from tui_evals.store import ledger, upkeep
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.repair import copy_readable, repairing
@@ -71,7 +72,7 @@ def _broken(content, *pages):
 def _answers(path, run):
     with Reader(path) as reader:
         row = reader.find_run(run)
-        told = list(reader.told(row, reader.all_rows(row.id)))
+        told = list(read_details(reader, row, reader.all_rows(row.id)))
         assert [one.row.pos for one in told] == list(range(row.total))
         return row, told
 

@@ -11,6 +11,7 @@ from tests.generate.conftest import ROLES, full_prompt
 from tests.generate.test_pipeline import EVERYTHING, amounts
 from tests.runs.conftest import until
 from tests.tui.terminal import workbench
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 
 # -- what ends it
@@ -390,7 +391,7 @@ def test_a_plan_counts_the_runs_of_the_models_under_test_and_one_limit_holds_for
         (run,) = [run for run in reader.runs() if run.targets == ("under-test",)]
         rows = list(reader.all_rows(run.id))
         generations = sum(reader.totals(one.id).cost + reader.totals(one.id).judge_cost for one in reader.runs())
-        scores = [score for told in reader.told(run, rows) for score in told.scores]
+        scores = [score for told in read_details(reader, run, rows) for score in told.scores]
     assert before["run"] == len(rows) == run.total
     assert before["judging"] == len(scores)
     assert 0 < run.config["terms"]["max_cost"] < 500

@@ -14,6 +14,7 @@ from tui_evals.datasets.document import load
 from tui_evals.datasets.validate import validate
 from tui_evals.evaluators.registry import load_registry
 from tui_evals.imports import recording
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 
 pytestmark = pytest.mark.story
@@ -43,7 +44,7 @@ def answers(run):
     """Each answer of a run with its scores, by test, target and repeat."""
     with store() as reader:
         scores: dict[int, dict[str, object]] = {}
-        for number, record in reader.scores(run.id):
+        for number, record in read_scores(reader, run.id):
             scores.setdefault(number, {})[record.key] = record
         return {
             (row.name, run.targets[row.target], row.repeat): (row, reader.detail(row.id).answer, scores.get(row.id, {}))

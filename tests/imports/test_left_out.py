@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from tui_evals.store import run_figures
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.text.chats import parse_prompty, render_messages
 from tui_evals.text.yamls import load_mapping
@@ -201,7 +202,7 @@ def test_a_python_assertion_that_raises_fails_also_where_it_is_turned(project, s
     answer("a!")
     shell("run", "data.json", *REPLAY, "--trust")
     with Reader(Path(".evals/evals.db")) as reader:
-        (_, first), (_, second) = reader.scores(reader.find_run("last").id)
+        (_, first), (_, second) = read_scores(reader, reader.find_run("last").id)
     assert [first.result, second.result] == ["fail", "fail"] and "ZeroDivisionError" in first.reason
 
 

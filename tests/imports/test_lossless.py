@@ -21,6 +21,7 @@ from tui_evals.imports.registry import importers
 from tui_evals.imports.whole_run import WholeRuns, whole_runs_of
 from tui_evals.reports.results import names, report_kind
 from tui_evals.runs.status import status_of
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 
@@ -272,7 +273,9 @@ def test_a_run_comes_back_whole_from_every_format(project, shell, kind):
         done = shell("import", file, "--from", FROM[kind])
         assert done.code == 0, done.err
         with Reader(project / ".evals" / "evals.db") as reader:
-            first, again = ([*reader.told(run, reader.all_rows(run.id), requests=True)] for run in reader.runs(9))
+            first, again = (
+                [*read_details(reader, run, reader.all_rows(run.id), requests=True)] for run in reader.runs(9)
+            )
         for one, other in zip(first, again, strict=True):
             assert (one.answer, one.scores, one.row.status) == (other.answer, other.scores, other.row.status)
 

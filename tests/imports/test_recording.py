@@ -14,6 +14,7 @@ from tests.store.helpers import judged
 from tui_evals.imports.recording import RecordedGroup, digest_of
 from tui_evals.reports import results
 from tui_evals.runs.status import RECORDED
+from tui_evals.store.details import group_scores, read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ScoreRecord
 from tui_evals.store.writer import Writer
@@ -43,7 +44,7 @@ def test_a_recording_becomes_a_finished_run_with_all_that_is_known_of_it(tmp_pat
             ("talk", 0, 0, 0, 0, "unjudged", None),
             ("talk", 1, 0, 0, 0, "unjudged", None),
         ]
-        (number, record), *_ = reader.scores(run.id)
+        (number, record), *_ = read_scores(reader, run.id)
         assert (record, reader.detail(number).row.category) == (judged(), "sums")
 
 
@@ -88,7 +89,7 @@ def test_an_import_that_was_cut_off_anywhere_is_completed_by_the_next(tmp_path, 
         run, outcome = keep(writer, reader, given)
         assert outcome == ("finished now" if survive < 4 else "known")
         assert (table(reader, run), len(reader.runs())) == (whole, 1)
-        assert [found.record.key for found in reader.group_scores(run.id)] == ["best"]
+        assert [found.record.key for found in group_scores(reader, run.id)] == ["best"]
 
 
 def test_two_who_take_in_the_same_at_once_make_one_run(tmp_path):

@@ -18,6 +18,7 @@ from tests.tui.hostile import FORBIDDEN
 from tui_evals.cli.look.stored import export
 from tui_evals.cli.run import registry as registries_running
 from tui_evals.reports.oaieval import final_report, log_lines
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 
@@ -480,6 +481,6 @@ def test_a_spec_that_counts_answers_judges_one_where_the_eval_asks_for_one(shell
     assert shell("run", "--registry", folder, "one-best", *answering).code == 0
     with Reader(Path(".evals/evals.db")) as reader:
         (run,) = reader.runs()
-        ((_, score),) = reader.scores(run.id)
+        ((_, score),) = read_scores(reader, run.id)
     assert score.result != "error", score.reason
     assert score.label in ("1", "__invalid__")

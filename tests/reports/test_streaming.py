@@ -17,6 +17,7 @@ from tui_evals.reports.page.summary import walk_answers_and_scores
 from tui_evals.reports.results import names, report_kind, write
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store import reader as reading
+from tui_evals.store.details import read_scores
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, answer_steps
@@ -87,7 +88,7 @@ async def test_the_score_of_a_column_is_what_it_is_everywhere(tmp_path):
     await add_run(path, 9, targets=2, repeats=2)
     with Reader(path) as reader:
         run = reader.find_run("last")
-        scores = reader.scores(run.id)
+        scores = read_scores(reader, run.id)
         by_answer = {answer: [score for _, score in own] for answer, own in groupby(scores, key=lambda pair: pair[0])}
         points = column_scores(reader.all_rows(run.id), by_answer, reader.snapshot(run.snapshot)["items"])
         assert walk_answers_and_scores(reader, run, reader.dataset(run).items).points == pytest.approx(points)

@@ -21,6 +21,7 @@ import pytest
 
 from tests.server import Server
 from tui_evals.cli.main import run
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 
 
@@ -112,7 +113,7 @@ class Project:
         """What a run came to, without what depends on the clock."""
         with self.reader() as reader:
             run = reader.find_run("last")
-            found = dict(reader.scores(run.id))
+            found = dict(read_scores(reader, run.id))
             return [
                 (row.name, row.turn, row.status, row.score, row.code, row.preview, _verdict(found.get(row.id)))
                 for row in reader.all_rows(run.id)

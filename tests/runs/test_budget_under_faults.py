@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.runs.conftest import kill, until
+from tui_evals.store.details import read_scores
 
 A_CENT = "[targets.main.price]\ninput_per_million = 0.0\noutput_per_million = 1000.0\n"
 LONGEST = "[targets.main.params]\nmax_tokens = 50\n"
@@ -120,7 +121,7 @@ def test_a_kill_during_judging_asks_nothing_again_beyond_calls_in_flight_also_wi
     assert len(judged()) == 60 and sum(judged()) <= 60 + 4
     with project.reader() as reader:
         run = reader.find_run("last")
-        assert len(list(reader.scores(run.id))) == 60
+        assert len(list(read_scores(reader, run.id))) == 60
         assert reader.query("SELECT count(*) FROM replies") == [(0,)], "they are kept until the pass is whole"
         assert not reader.cache_info().entries
 

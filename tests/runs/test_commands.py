@@ -13,6 +13,7 @@ from tui_evals.datasets.portable import PUBLIC
 from tui_evals.datasets.validate import validate
 from tui_evals.store.connection import alive, run_lock
 from tui_evals.store.database import open_store
+from tui_evals.store.details import group_scores, read_scores
 from tui_evals.store.writer import Writer
 
 SEED = {
@@ -243,7 +244,7 @@ def test_rescoring_asks_no_target_and_keeps_the_earlier_scores(project):
     with project.reader() as reader:
         run = reader.find_run("last")
         assert run.status == "finished"
-        assert [len(list(reader.scores(run.id, number))) for number in (1, 2)] == [3, 3]
+        assert [len(list(read_scores(reader, run.id, number))) for number in (1, 2)] == [3, 3]
         assert {row.status for row in reader.all_rows(run.id)} == {"fail"}
 
 
@@ -410,8 +411,8 @@ def test_answers_are_judged_again_in_the_background_after_a_look_at_the_price(pr
     with project.reader() as reader:
         run = reader.find_run(key)
         assert run.scoring_pass == 2
-        assert {score.key for _, score in reader.scores(run.id)} == {"Relevance", "Coherence"}
-        assert {score.key for _, score in reader.scores(run.id, 1)} == {"Includes"}
+        assert {score.key for _, score in read_scores(reader, run.id)} == {"Relevance", "Coherence"}
+        assert {score.key for _, score in read_scores(reader, run.id, 1)} == {"Includes"}
 
 
 @pytest.mark.nightly
@@ -440,7 +441,7 @@ def test_a_judging_that_comes_to_nothing_leaves_the_earlier_scores_and_says_what
     with project.reader() as reader:
         run = reader.find_run("last")
         assert (run.status, run.scoring_pass, len(reader.passes(run.id))) == ("finished", 1, 1)
-        assert {score.key for _, score in reader.scores(run.id)} == {"Includes"}
+        assert {score.key for _, score in read_scores(reader, run.id)} == {"Includes"}
 
 
 @pytest.mark.nightly
@@ -541,7 +542,7 @@ def test_answers_of_a_group_are_judged_together(project):
     project.do("run", "data.json", "--target", "main", "--repeats", 3, "--quiet")
     with project.reader() as reader:
         run = reader.find_run("last")
-        found = reader.group_scores(run.id)
+        found = group_scores(reader, run.id)
     assert [(score.item, score.record.key, score.record.label) for score in found] == [
         (0, "Diverse", "Yes"),
         (1, "Diverse", "Yes"),
@@ -555,7 +556,7 @@ def test_evaluators_can_be_named_on_the_command_line(project):
     project.do("rescore", "last", "-e", '{"Regex": {"pattern": "Answer"}}', "--quiet")
     with project.reader() as reader:
         run = reader.find_run("last")
-        passes = [{score.key: score.result for _, score in reader.scores(run.id, number)} for number in (1, 2)]
+        passes = [{score.key: score.result for _, score in read_scores(reader, run.id, number)} for number in (1, 2)]
     assert passes == [{"Includes": "pass", "StartsWith": "fail"}, {"Regex": "pass"}]
     assert "did you mean 'Includes'" in project.do("run", "t.csv", "--target", "main", "-e", "Include", code=2)
 

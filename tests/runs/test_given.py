@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tui_evals.bench import Scorer, TestSuite
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
@@ -45,7 +46,7 @@ def test_pages_of_answers_are_stored_as_single_ones_are(project, monkeypatch):
         with reader() as store:
             run = store.find_run(name)
             found = []
-            for told in store.told(run, store.all_rows(run.id), requests=True):
+            for told in read_details(store, run, store.all_rows(run.id), requests=True):
                 answer = told.answer
                 found.append((told.row.status, told.row.score, told.row.code, told.row.attempts, told.scores))
                 found.append((answer.text, answer.request, answer.code, answer.attempts))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tui_evals import CannotPlan, evaluate, resume
+from tui_evals.store.details import group_scores
 from tui_evals.store.reader import Reader
 
 SPEC = {
@@ -84,7 +85,7 @@ def test_a_group_that_could_not_be_judged_is_judged_again_alone() -> None:
     assert again.key == made.key and len(shown) == 3
     with Reader(made.store) as reader:
         run = reader.find_run(made.key)
-        assert [one.record.result for one in reader.group_scores(run.id)] == ["pass", "pass"]
+        assert [one.record.result for one in group_scores(reader, run.id)] == ["pass", "pass"]
         first = next(row for row in reader.all_rows(run.id) if row.item == 1)
         assert [score.result for score in reader.detail(first.id).earlier[0].scores] == ["error"]
     with pytest.raises(CannotPlan, match="has no errors"):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.runs.conftest import FREE, Project
+from tui_evals.store.details import read_details
 from tui_evals.store.filters import parse_filter
 
 CANARY = "canary-93b1f0a77e"
@@ -44,7 +45,7 @@ def talks(project: Project, *conversations: list[str]) -> None:
 def told(project: Project):
     with project.reader() as reader:
         run = reader.find_run("last")
-        return list(reader.told(run, reader.all_rows(run.id), requests=True))
+        return list(read_details(reader, run, reader.all_rows(run.id), requests=True))
 
 
 def asked(project: Project) -> int:

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.runs.conftest import Project, kill, server, until  # noqa: F401
+from tui_evals.store.details import read_scores
 
 COUNT = 240
 
@@ -54,7 +55,7 @@ def test_a_judging_counts_when_it_is_whole_and_resume_goes_on_with_it(project, e
         run = reader.find_run("last")
         assert (run.status, run.scoring_pass, run.staged_pass) == ("finished", 2, 0)
         assert reader.totals(run.id).failed == COUNT
-        assert {record.key for _, record in reader.scores(run.id)} == {"Relevance"}
+        assert {record.key for _, record in read_scores(reader, run.id)} == {"Relevance"}
     assert asked(project) - before <= COUNT - 16  # what was in flight may be asked again
 
 
@@ -68,4 +69,4 @@ def test_another_judging_takes_the_place_of_one_that_was_left(project):
         run = reader.find_run("last")
         assert (run.status, run.scoring_pass, run.staged_pass, run.staged) == ("finished", 2, 0, 0)
         assert reader.totals(run.id).failed == COUNT
-        assert {record.key for _, record in reader.scores(run.id)} == {"StartsWith"}
+        assert {record.key for _, record in read_scores(reader, run.id)} == {"StartsWith"}

@@ -7,6 +7,7 @@ import pytest
 from tests.evaluators.library_stand_in import stand_in
 from tests.runs.conftest import FREE
 from tui_evals.evaluators.libraries.worker import end_workers
+from tui_evals.store.details import read_scores
 
 JUDGE = '[targets.judge]\nmodel = "openai/%s"\nbase_url = "%s"\n%s%s[judge]\ntarget = "judge"\n'
 METRIC = """---
@@ -49,7 +50,7 @@ def asked_of_judge(server, model="judge-model"):
 
 def records(project):
     with project.reader() as reader:
-        return [record for _, record in reader.scores(reader.find_run("last").id)]
+        return [record for _, record in read_scores(reader, reader.find_run("last").id)]
 
 
 def test_a_metric_is_asked_with_its_parameters_and_its_record_says_so(judged, server):

@@ -12,6 +12,7 @@ import pytest
 
 from tests.runs.conftest import FREE, Project, until
 from tests.server import Server
+from tui_evals.store.details import read_scores
 
 ENVIRONMENT = Path(os.environ.get("TUI_EVALS_LIBRARIES", Path(__file__).parents[2] / ".venv-libraries"))
 PYTHON = ENVIRONMENT / "bin" / "python"
@@ -75,7 +76,7 @@ def test_a_metric_judges_with_budget_cache_and_record(judged: Project, server: S
     judged.do("trust", "--yes")
     judged.do("run", "data.json", "--target", "main", "--quiet")
     with judged.reader() as reader:
-        records = [record for _, record in reader.scores(reader.find_run("last").id)]
+        records = [record for _, record in read_scores(reader, reader.find_run("last").id)]
     assert [record.result for record in records] == ["pass"] * 3, records
     assert {record.details["library"] for record in records} == {library}
     assert all(record.details["version"] in refused for record in records)

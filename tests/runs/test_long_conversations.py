@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tui_evals.runs.asking import cache_key
+from tui_evals.store.details import read_details
 from tui_evals.targets.base import Request
 
 TURNS = 120
@@ -28,7 +29,7 @@ def test_a_long_conversation_is_asked_whole_and_stored_once(project):
     assert len(sent) == 1 + 2 * TURNS - 1
     with project.reader() as reader:
         run = reader.find_run("last")
-        told = list(reader.told(run, reader.all_rows(run.id), requests=True))
+        told = list(read_details(reader, run, reader.all_rows(run.id), requests=True))
         assert [len(one.answer.request["messages"]) for one in told] == [2 + 2 * turn for turn in range(TURNS)]
         whole = reader.detail(told[-1].row.id).answer.request
         assert whole == told[-1].answer.request and whole["messages"] == sent

@@ -7,6 +7,7 @@ import pytest
 from tui_evals.datasets.model import Dataset
 from tui_evals.datasets.validate import document_of_data
 from tui_evals.runs.prompting import chat_for, of_dataset, prompts_from, unfilled_items
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 
 
@@ -67,5 +68,5 @@ def test_a_run_sends_the_question_inside_the_prompt(shell, dataset, answers, end
     assert done.code == 0, done.err
     with Reader(Path(".evals", "evals.db")) as reader:
         (row,) = reader.all_rows(reader.find_run("last").id)
-        (told,) = reader.told(reader.find_run("last"), [row], requests=True)
+        (told,) = read_details(reader, reader.find_run("last"), [row], requests=True)
     assert [message["content"] for message in told.answer.request["messages"]] == ["Reply in one word: ask 0"]

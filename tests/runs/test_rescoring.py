@@ -9,6 +9,7 @@ from tui_evals.datasets.document import load
 from tui_evals.runs.project import load_project
 from tui_evals.runs.rescoring import RescoreRequest, prepare_rescore
 from tui_evals.runs.scoring_passes import pass_config
+from tui_evals.store.details import group_scores, read_scores
 from tui_evals.store.writer import Writer
 
 RATED = '{"reason": "fine", "score": 4}'
@@ -59,7 +60,7 @@ def scores(project: Project) -> dict[str, list[tuple]]:
     """What counts now by evaluator: score, result, threshold and origin of each answer, in the order of the plan."""
     found: dict[str, list[tuple]] = {}
     with project.reader() as reader:
-        for _, one in reader.scores(reader.find_run("last").id):
+        for _, one in read_scores(reader, reader.find_run("last").id):
             found.setdefault(one.key, []).append((one.score, one.result, one.threshold, one.origin))
     return found
 
@@ -75,7 +76,7 @@ def test_where_nothing_changed_no_judge_is_asked_though_the_run_had_no_cache(pro
         run = reader.find_run("last")
         totals = reader.totals(run.id)
         assert (run.scoring_pass, run.staged_pass, totals.total, totals.passed) == (2, 0, ITEMS, ITEMS)
-        assert [len(list(reader.scores(run.id, number))) for number in (1, 2)] == [3 * ITEMS] * 2
+        assert [len(list(read_scores(reader, run.id, number))) for number in (1, 2)] == [3 * ITEMS] * 2
     shown = project.do("show", "last", "--item", "#1")
     assert shown.count("kept from pass 1") == 2
     said = project.do("rescore", "last")
@@ -207,11 +208,11 @@ def test_the_verdict_on_a_group_is_kept_like_any_other(project):
     project.do("run", "data.json", "--target", "main", "--repeats", 2, "-e", best, "--quiet", "--no-cache", code=None)
     with project.reader() as reader:
         run = reader.find_run("last")
-        first = [one.record for one in reader.group_scores(run.id)]
+        first = [one.record for one in group_scores(reader, run.id)]
     assert len(first) == ITEMS and first[0].details["judge_model"]
     assert bought(project, code=None) == 0
     with project.reader() as reader:
-        assert [one.record.origin for one in reader.group_scores(reader.find_run("last").id)] == [1] * ITEMS
+        assert [one.record.origin for one in group_scores(reader, reader.find_run("last").id)] == [1] * ITEMS
 
 
 def test_a_kept_verdict_is_no_second_opinion(project):

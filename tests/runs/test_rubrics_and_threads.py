@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.helpers import Shell
 from tui_evals import evaluate
+from tui_evals.store.details import scores_of
 from tui_evals.store.reader import Reader
 
 GOAL = {"GoalReached": {"goal": "The shop is closed."}}
@@ -38,7 +39,7 @@ def records(result: Any) -> dict[int, list[Any]]:
     with Reader(Path(".evals/evals.db")) as reader:
         run = next(iter(reader.runs()))
         rows = list(reader.all_rows(run.id))
-        scores = reader.scores_of(tuple(row.id for row in rows), run.scoring_pass)
+        scores = scores_of(reader, tuple(row.id for row in rows), run.scoring_pass)
         return {row.turn: [(row.status, *scores.get(row.id, ()))] for row in rows}
 
 

@@ -14,6 +14,7 @@ import tui_evals
 from tests.evaluators.library_stand_in import stand_in
 from tests.runs.conftest import FREE
 from tui_evals.evaluators.libraries.worker import end_workers
+from tui_evals.store.details import read_scores, scores_of
 from tui_evals.tui.runs.run_status import told_ending
 
 JUDGE = '[targets.judge]\nmodel = "openai/judge-model"\nbase_url = "%s"\n%s[judge]\ntarget = "judge"\n'
@@ -43,14 +44,14 @@ def judged(project, server):
 
 def records(project):
     with project.reader() as reader:
-        return [record for _, record in reader.scores(reader.find_run("last").id)]
+        return [record for _, record in read_scores(reader, reader.find_run("last").id)]
 
 
 def all_records(project):
     with project.reader() as reader:
         run = reader.find_run("last")
         ids = [row.id for row in reader.all_rows(run.id)]
-        return [record for found in reader.scores_of(ids, run.scoring_pass).values() for record in found]
+        return [record for found in scores_of(reader, ids, run.scoring_pass).values() for record in found]
 
 
 RUN = ("run", "data.json", "--target", "main", "--quiet", "--trust")

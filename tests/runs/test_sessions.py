@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.runs.conftest import Project
+from tui_evals.store.details import read_details
 
 AGENT = """
 import itertools
@@ -50,7 +51,7 @@ def told(project: Project):
         run = reader.find_run("last")
         return [
             (one.row.name, one.row.repeat, one.row.turn, one.answer.text, one.answer.request.get("session"))
-            for one in reader.told(run, reader.all_rows(run.id), requests=True)
+            for one in read_details(reader, run, reader.all_rows(run.id), requests=True)
             if one.answer is not None
         ]
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.store.helpers import ROOT, cells, judged, new_run, process, said
 from tui_evals.store.database import StoreError, connect
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord
 from tui_evals.store.writer import Writer
@@ -83,7 +84,7 @@ def kill_rounds(path, tmp_path, rounds, seed):
         assert_sound(path)
         rows = statuses(path, run)
         with Reader(path) as reader:
-            scores = {answer for answer, _ in reader.scores(run)}
+            scores = {answer for answer, _ in read_scores(reader, run)}
             acknowledged = [line.split() for line in ledger.read_text().splitlines()]
             for word, answer in acknowledged:
                 row = rows[int(answer)]

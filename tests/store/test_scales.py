@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.store.helpers import cells, judged, new_run, said
 from tui_evals.store import run_figures
 from tui_evals.store.database import open_store
+from tui_evals.store.details import asked_again
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
@@ -62,7 +63,7 @@ async def test_an_answer_asked_again_is_of_the_same_column_or_the_only_one_of_ea
     later = writer.plan(new_run(parent=first.id, **again), cells(1))
     await writer.answered(reader.ids(later.id)[0], said("again"), "answered")
     (row,) = reader.rows(reader.ids(first.id))
-    found = reader.asked_again(first, row)
+    found = asked_again(reader, first, row)
     alone = columns == (1, 1, 1, 1)
     assert (found is not None) == alone
     if found is not None:
@@ -74,5 +75,5 @@ async def test_an_answer_of_the_same_column_is_found_among_several(writer, reade
     later = writer.plan(new_run(parent=first.id, targets=("a", "c")), cells(1))
     await writer.answered(reader.ids(later.id)[0], said("again"), "answered")
     (row,) = reader.rows(reader.ids(first.id))
-    found = reader.asked_again(first, row)
+    found = asked_again(reader, first, row)
     assert found is not None and found[1].answer.text == "again"

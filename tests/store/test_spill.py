@@ -12,6 +12,7 @@ from tui_evals.present.runs import wait_sentence
 from tui_evals.store import identity, spill
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
+from tui_evals.store.details import group_scores
 from tui_evals.store.records import CallRecord, Settled, StoreWait
 from tui_evals.store.results import CacheKey
 from tui_evals.store.writer import Writer
@@ -86,7 +87,7 @@ async def test_what_is_spilled_is_stored_once_even_after_a_kill_before_its_file_
         file.write_bytes(content + b'["called", [1, 2')
         assert await another.take_spilled(run) == 0 and not file.exists()
     assert [row.status for row in reader.all_rows(run.id)] == ["pass"] * 3
-    assert len(list(reader.calls(run.id))) == 6 and len(reader.group_scores(run.id)) == 3
+    assert len(list(reader.calls(run.id))) == 6 and len(group_scores(reader, run.id)) == 3
     assert reader.detail(rows[0].id).answer.text == "half \ud800"
     assert reader.cache_info().entries == 3
 

@@ -15,6 +15,7 @@ from tests.store.passes import new_pass
 from tui_evals.garbage import give_memory_back
 from tui_evals.store import writer_thread
 from tui_evals.store.database import StoreError
+from tui_evals.store.details import group_scores, read_scores, scores_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, CallRecord, Settled
 from tui_evals.store.results import CacheKey
@@ -235,10 +236,10 @@ async def test_scores_are_appended_pass_by_pass(path, writer, reader):
     await writer.scored(first, 2, [judged("Match", 1.0)], "pass", 100.0)
     await writer.group_scored(run.id, 2, 0, 0, judged("Best", 0.7))
     assert reader.detail(first).scores == {1: (record, judged("Relevance", None)), 2: (judged("Match", 1.0),)}
-    assert list(reader.scores(run.id)) == [(first, judged("Match", 1.0))]
-    assert len(list(reader.scores(run.id, 1))) == 2
-    assert reader.scores_of([second, first], 2) == {first: (judged("Match", 1.0),)}
-    assert [(group.item, group.record) for group in reader.group_scores(run.id)] == [(0, judged("Best", 0.7))]
+    assert list(read_scores(reader, run.id)) == [(first, judged("Match", 1.0))]
+    assert len(list(read_scores(reader, run.id, 1))) == 2
+    assert scores_of(reader, [second, first], 2) == {first: (judged("Match", 1.0),)}
+    assert [(group.item, group.record) for group in group_scores(reader, run.id)] == [(0, judged("Best", 0.7))]
     assert [(each.number, each.config) for each in reader.passes(run.id)] == [(1, {}), (2, {"judge": "gpt"})]
     assert reader.window(run.id, 0, 1)[0].score == 100.0
 

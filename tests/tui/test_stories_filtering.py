@@ -4,6 +4,7 @@ import pytest
 
 from tests.tui.story import at_the_workbench
 from tests.tui.terminal import workbench
+from tui_evals.store.details import read_scores
 from tui_evals.store.writer import Writer
 from tui_evals.tui.widgets.inputs import FilterLine, ValueSuggester
 
@@ -118,7 +119,7 @@ def test_some_answers_are_judged_again_and_the_others_keep_their_scores(project,
     with project.reader() as reader:
         run = reader.find_run("last")
         assert (run.status, run.scoring_pass, run.staged_pass) == ("finished", 2, 0)
-        kept = [record.reason == "by hand" for _, record in reader.scores(run.id)]
+        kept = [record.reason == "by hand" for _, record in read_scores(reader, run.id)]
         assert kept == [False, True, True] * 3
         assert (reader.totals(run.id).passed, reader.totals(run.id).failed) == (6, 3)
     assert "by what judges the run" in project.do("rescore", "last", *option, "-e", "Match", code=2)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
 from tests.store.passes import new_pass
+from tui_evals.store import details
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError, connect, open_store
 from tui_evals.store.filters import FilterError
@@ -302,9 +303,10 @@ def test_scores_of_a_page_are_fetched_at_once(watch, writer, path, monkeypatch):
     run = writer.plan(new_run(), cells(6))
     answer(writer, ids_of(path, run)[:4])
     watch.open_run(run.id)
-    asked = []
-    scores_of = watch.reader.scores_of
-    monkeypatch.setattr(watch.reader, "scores_of", lambda ids, number: asked.append(ids) or scores_of(ids, number))
+    asked, scores_of = [], details.scores_of
+    monkeypatch.setattr(
+        "tui_evals.tui.watch.scores_of", lambda of, ids, number: asked.append(ids) or scores_of(of, ids, number)
+    )
     for number in range(6):
         watch.scores(watch.row(number))
     assert [len(ids) for ids in asked] == [4]

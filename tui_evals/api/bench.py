@@ -25,6 +25,7 @@ from tui_evals.runs.errors import CannotPlan
 from tui_evals.runs.project import load_project
 from tui_evals.runs.suite_runs import Row, average
 from tui_evals.runs.suites import ArthurInternalError, Method, UserTypeError, UserValueError, method_named
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.base import Target, TargetConfig
@@ -124,7 +125,7 @@ def _judge(judge: Judge, settings: Settings) -> tuple[TargetConfig | None, dict[
 def _recorded_answers(reader: Reader, run: RunRow) -> tuple[RecordedAnswer, ...]:
     """The answers of a run with their scores."""
     recorded = []
-    for told in reader.told(run, reader.all_rows(run.id), requests=True):
+    for told in read_details(reader, run, reader.all_rows(run.id), requests=True):
         if told.answer is not None:
             recorded.append(RecordedAnswer(item=told.row.item, answer=told.answer, scores=told.scores))
     return tuple(recorded)

@@ -37,6 +37,7 @@ from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.executors import WaitCut
 from tui_evals.runs.project import Project, load_project, store_of
 from tui_evals.runs.start import PreparedRun
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.targets.answers import parse_reply
 from tui_evals.targets.base import ConfigurationError, Reply, Request, Usage
@@ -342,7 +343,7 @@ class TestRecording:
                 run = reader.find_run(key)  # before the answer, which may be judged just as the run ends
                 rows = [row for row in reader.answers_to(run.id, [case.position]) if row.turn == turn]
                 if rows and rows[0].status not in _UNFINISHED:
-                    (told,) = reader.told(run, rows)
+                    (told,) = read_details(reader, run, rows)
                     return answer_of(run, told, item)
                 if run.status in ("interrupted", "finished"):
                     why = run.message or f"the run {key} is {run.status}"

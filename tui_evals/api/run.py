@@ -41,6 +41,7 @@ from tui_evals.runs.scoring import column_scores
 from tui_evals.runs.selection import answers_chosen, find_run
 from tui_evals.store import run_figures
 from tui_evals.store.baselines import author_here
+from tui_evals.store.details import read_details
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, RunRow, Totals
@@ -141,7 +142,7 @@ class Run:
     def _read(self) -> tuple[tuple[Answer, ...], Mapping[str, float | None]]:
         with Reader(self.store) as reader:
             run = reader.find_run(self.key)
-            told = list(reader.told(run, reader.all_rows(run.id)))
+            told = list(read_details(reader, run, reader.all_rows(run.id)))
             items = reader.snapshot(run.snapshot)["items"]
         by_column = column_scores([one.row for one in told], {one.row.id: one.scores for one in told}, items)
         several = len(run.prompts) > 1

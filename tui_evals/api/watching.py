@@ -18,6 +18,7 @@ from tui_evals.present.status import short_counts
 from tui_evals.runs.engine import Engine, ExecutionEnd
 from tui_evals.runs.execution import Companion
 from tui_evals.store.answer_facts import FACTS
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord, answer_steps, transcript_of
 from tui_evals.store.rows import AnswerDetail
@@ -214,7 +215,7 @@ class Watch:
                     bar.update(len(new))
                     bar.set_postfix_str(short_counts(reader.totals(run.id)))
                 if self.on_answer is not None:
-                    for one in reader.told(run, new):
+                    for one in read_details(reader, run, new):
                         returned = self.on_answer(answer_of(run, one, items[one.row.item]))
                         if inspect.isawaitable(returned):
                             await returned

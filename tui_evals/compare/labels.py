@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from tui_evals.figures import MORE_ITEMS, NORMAL_95, Figure, Interval, Sample, pass_rate, percent
 from tui_evals.light_records import dataclass
 from tui_evals.store import run_figures
+from tui_evals.store.details import scores_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import Label
@@ -322,7 +323,7 @@ def _with_reasons(
     reader: Reader, run: RunRow, key: str | None, disagreements: Sequence[Disagreement]
 ) -> tuple[Disagreement, ...]:
     """The disagreements with the reasons of the evaluators."""
-    scores = reader.scores_of([one.row.id for one in disagreements], run.scoring_pass) if disagreements else {}
+    scores = scores_of(reader, [one.row.id for one in disagreements], run.scoring_pass) if disagreements else {}
     return tuple(
         replace(one, reason=_reason(scores.get(one.row.id, ()), key, one.verdict.passes)) for one in disagreements
     )

@@ -10,6 +10,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.present.answers import answer_name, complaints, expected_text, plain_reason, prompt_text
 from tui_evals.present.columns import fit, table, wrap
 from tui_evals.store import lookup, run_figures
+from tui_evals.store.details import read_details
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow
@@ -147,7 +148,7 @@ def read_examples(reader: Reader, run: RunRow, clusters: Sequence[Cluster]) -> d
         wanted.setdefault(cluster.answers[0], []).append(cluster)
     rows = reader.rows(wanted)
     items = lookup.asked_items(reader.query, run, [row.item for row in rows])
-    told = reader.told(run, rows, requests=True)
+    told = read_details(reader, run, rows, requests=True)
     return {
         cluster.key: _example(run, one, items.get(one.row.item, {}), cluster)
         for one in told
@@ -159,7 +160,8 @@ def explained(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[in
     """The question, expectation, answer and reason for each answer."""
     items = lookup.asked_items(reader.query, run, [row.item for row in rows])
     return {
-        one.row.id: _example(run, one, items.get(one.row.item, {})) for one in reader.told(run, rows, requests=True)
+        one.row.id: _example(run, one, items.get(one.row.item, {}))
+        for one in read_details(reader, run, rows, requests=True)
     }
 
 

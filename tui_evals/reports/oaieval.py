@@ -13,6 +13,7 @@ from typing import Any
 
 from tui_evals.light_records import dataclass
 from tui_evals.reports.results import ReportKind
+from tui_evals.store.details import group_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 
@@ -182,7 +183,7 @@ def _time(seconds: float) -> str:
 
 def _events(reader: Reader, run: RunRow) -> Iterator[Event]:
     """Every event of a run: those of each answer and its scores, then the scores of groups of answers."""
-    together = reader.group_scores(run.id, run.scoring_pass)
+    together = group_scores(reader, run.id, run.scoring_pass)
     several = len({key for key, _ in reader.score_keys(run)} | {group.record.key for group in together}) > 1
     columns = len(run.targets) * len(run.prompts) > 1
     grouped = {group.item for group in together}

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from tui_evals.datasets.resolve import EffectiveEvaluator, effective_evaluators
 from tui_evals.light_records import dataclass
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.text.safe import csv_line, escape_formula
@@ -384,7 +385,7 @@ def _groups(reader: Reader, run: RunRow, unjudged: Collection[str]) -> dict[_Col
     first_scenario = next(filter(None, scenarios), "")
     names = Names(document, _judge_name(reader, run))
     scores = defaultdict[int, list[ScoreRecord]](list)
-    for answer, record in reader.scores(run.id):
+    for answer, record in read_scores(reader, run.id):
         if record.evaluator not in unjudged:
             scores[answer].append(record)
     groups: defaultdict[_Column, list[Fact]] = defaultdict(list)

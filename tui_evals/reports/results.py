@@ -18,6 +18,7 @@ from tui_evals.present.provenance import head_data
 from tui_evals.present.runs import standing_data
 from tui_evals.store import chains
 from tui_evals.store.answer_facts import FACTS, Kind
+from tui_evals.store.details import group_scores, read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, ScoreRecord, step_count, transcript_of
 from tui_evals.store.rows import EarlierAttempt, body_of, expected_item, loads
@@ -75,7 +76,7 @@ def read(
     """Answers with their records, a page at once; requests only if `requests`."""
     place = -1
     item: Mapping[str, Any] = {}
-    for told in reader.told(run, rows, requests=requests):
+    for told in read_details(reader, run, rows, requests=requests):
         row = told.row
         if row.item != place:
             place, item = row.item, items[row.item]
@@ -368,7 +369,7 @@ def whole_runs(reader: Reader, runs: Sequence[RunRow], digest: str) -> Iterator[
 
 def _whole_head(reader: Reader, run: RunRow) -> dict[str, Any]:
     dataset = reader.dataset(run)
-    groups = reader.group_scores(run.id, run.scoring_pass)
+    groups = group_scores(reader, run.id, run.scoring_pass)
     return {
         "name": run.name,
         "suite": run.suite,

@@ -32,6 +32,7 @@ from tui_evals.runs.scoring import Judgement, JudgeQuestions, evidence_for, ques
 from tui_evals.runs.scoring_passes import KeptScores
 from tui_evals.runs.status import Status
 from tui_evals.store.database import StoreError
+from tui_evals.store.details import group_scores, scores_of
 from tui_evals.store.housekeeping import count_pass
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import (
@@ -343,7 +344,7 @@ class Engine:
         final = frozenset(range(turns)) - waiting
         ids = tuple(row.id for row in rows)
         to_judge = {row.id: row.turn for row in unfinished if row.status == "answered"}
-        scores = self._reader.scores_of(tuple(to_judge), self._pass) if to_judge else {}
+        scores = scores_of(self._reader, tuple(to_judge), self._pass) if to_judge else {}
         said = {to_judge[answer]: records for answer, records in scores.items()}
         return self._make_cell(first, ids, known, final, said)
 
@@ -477,7 +478,7 @@ class Engine:
         """Put the answers to one item together to the evaluators that judge groups; Unavailable where a judge is."""
         if not self._plan.judges_groups():
             return
-        done = self._reader.group_scores(self._run.id, self._pass)
+        done = group_scores(self._reader, self._run.id, self._pass)
         judged = {(score.item, score.turn, score.record.key) for score in done}
         unavailable: Unavailable | None = None
         rows = self._reader.all_rows(self._run.id)

@@ -12,6 +12,7 @@ from tui_evals.light_records import dataclass
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.scoring import Column, item_scores
 from tui_evals.runs.status import weighted_mean
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, AnswerStatus, CheckedGate, GateVerdict, RunRow, ScoreRecord, Totals
 
@@ -101,7 +102,7 @@ class AskedAnswers:
 def ask_answers(reader: Reader, run: RunRow, finished: bool) -> AskedAnswers:
     """Read and count the answers of a run."""
     scores: dict[int, list[ScoreRecord]] = {}
-    for answer, record in reader.scores(run.id):
+    for answer, record in read_scores(reader, run.id):
         scores.setdefault(answer, []).append(record)
     rows = list(reader.all_rows(run.id))
     columns: dict[Column, _ColumnCounts] = {}

@@ -15,6 +15,7 @@ from tui_evals.runs.project import demand_own_store
 from tui_evals.runs.selection import find_run
 from tui_evals.store import chains
 from tui_evals.store.baselines import baseline_of
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CheckedGate, RunRow, Totals
 
@@ -185,7 +186,7 @@ def _nothing_to_check(reader: Reader, run: RunRow, total: Totals, gates: Gates) 
 
 def _judging_came_to_nothing(reader: Reader, run: RunRow) -> bool:
     """Whether evaluators were to judge, were not all left out on purpose, and none gave anything."""
-    results = Counter(record.result for _, record in reader.scores(run.id))
+    results = Counter(record.result for _, record in read_scores(reader, run.id))
     if results["pass"] + results["fail"] + results[None]:
         return False
     if results["error"]:

@@ -35,6 +35,7 @@ from tui_evals.runs.status import RECORDED
 from tui_evals.store import run_figures
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.database import StoreError
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import LIVE_STATUSES, AnswerRecord, AnswerRow, CallRecord, RunRow, Wait
 from tui_evals.store.results import CacheKey
@@ -520,7 +521,7 @@ async def _rejudge_one(work: Rejudging, row: AnswerRow, judges: Judges, reader: 
     item = plan.dataset.items[row.item].asking(row.repeat)
     known = {
         one.row.turn: one.answer
-        for one in reader.told(run, reader.window(run.id, row.pos - row.turn, row.turn + 1))
+        for one in read_details(reader, run, reader.window(run.id, row.pos - row.turn, row.turn + 1))
         if one.answer is not None
     }
     current_answer.set(row.id)

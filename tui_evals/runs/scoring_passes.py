@@ -21,6 +21,7 @@ from tui_evals.runs.plan import Plan
 from tui_evals.runs.project import Project
 from tui_evals.runs.scoring import stored_evidence
 from tui_evals.runs.status import RECORDED, RUBRIC
+from tui_evals.store.details import group_scores, scores_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
@@ -165,7 +166,7 @@ class KeptScores:
 
         def scores(answer: int, number: int) -> Mapping[str, ScoreRecord]:
             if number not in by_pass:
-                found = self._reader.scores_of(ids, number)
+                found = scores_of(self._reader, ids, number)
                 by_pass[number] = {id_: {record.key: record for record in records} for id_, records in found.items()}
             return by_pass[number].get(answer, {})
 
@@ -187,7 +188,7 @@ class KeptScores:
     @cached_property
     def _together(self) -> Mapping[tuple[int, int], dict[str, ScoreRecord]]:
         found: defaultdict[tuple[int, int], dict[str, ScoreRecord]] = defaultdict(dict)
-        for one in self._reader.group_scores(self._run.id):
+        for one in group_scores(self._reader, self._run.id):
             found[one.item, one.turn][one.record.key] = one.record
         return found
 

@@ -27,6 +27,7 @@ from tui_evals.runs.suites import (
     write_below,
 )
 from tui_evals.store.baselines import dataset_key
+from tui_evals.store.details import replies
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.targets.answers import Replay, captured
@@ -180,7 +181,7 @@ def metadata_of(reader: Reader, run: RunRow) -> dict[str, str]:
 def rows_of(reader: Reader, run: RunRow) -> list[Row]:
     """The cases of a run with their outputs and scores, in the order of the suite."""
     items = reader.snapshot(run.snapshot)["items"]
-    return [_row(items[item], text, message, *score) for item, text, message, score in reader.replies(run)]
+    return [_row(items[item], text, message, *score) for item, text, message, score in replies(reader, run)]
 
 
 def _row(

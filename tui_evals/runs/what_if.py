@@ -20,6 +20,7 @@ from tui_evals.runs.rescoring import RescoreRequest, Rule, judging_now, prepare_
 from tui_evals.runs.scoring import FORMAT_KEY, Column
 from tui_evals.runs.scoring_passes import deciding_options, under_options
 from tui_evals.runs.status import Status, status_of
+from tui_evals.store.details import scores_of
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 
@@ -228,7 +229,7 @@ def _scored(reader: Reader, run: RunRow) -> Iterator[ScoredAnswer]:
     """The judged answers of a run with the scores that count."""
     for start in range(0, run.total, _PAGE):
         rows = [row for row in reader.window(run.id, start, _PAGE) if row.code is None and _is_final(row)]
-        scores = reader.scores_of([row.id for row in rows], run.scoring_pass)
+        scores = scores_of(reader, [row.id for row in rows], run.scoring_pass)
         yield from ((row, tuple(scores.get(row.id, ()))) for row in rows)
 
 

@@ -7,11 +7,9 @@ import socket
 import sqlite3
 import time
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +29,17 @@ from .records import (
     CallRecord,
     Control,
     RunRow,
-    ScoreRecord,
     Totals,
     WorkerRow,
 )
 from .rows import (
-    AnswerDetail,
     Cached,
     CacheInfo,
     Detail,
     Draft,
     EarlierAttempt,
-    GroupScore,
     JudgedBy,
     Label,
-    Mark,
     ScoringPass,
     answer_record,
     answer_row,
@@ -54,7 +48,6 @@ from .rows import (
     label_row,
     loads,
     run_row,
-    score_record,
 )
 from .spill import spilled_files
 
@@ -276,14 +269,6 @@ class Reader:
         """A view that shows of every run only the answers that match a filter."""
         return _FilteredReader(self._path, where)
 
-    def messages(self, run: int) -> dict[int, str]:
-        """The error messages of missing answers, by answer id."""
-        query = (
-            "SELECT answers.id, ifnull(json_extract(b.answer, '$.message'), answers.code) FROM answers "
-            "JOIN bodies b ON b.id = body WHERE run = ? AND code IS NOT NULL"
-        )
-        return dict(self.query(query, [run]))
-
     def passes(self, run: int) -> list[ScoringPass]:
         """The scoring passes of a run that are whole, in order."""
         query = (
@@ -376,107 +361,11 @@ class Reader:
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE run = ? AND {among} ORDER BY pos"
         return self._answers(query, [run, json.dumps(list(items))])
 
-    def asked_again(self, run: RunRow, row: AnswerRow) -> tuple[RunRow, AnswerDetail] | None:
-        """The latest answer to the same question in a run that retries `run`, with that run, or None.
-
-        Matches the prompt and the target, unless each of the two runs has only one of them.
-        """
-        # From runs to answers: the other order would scan the whole store.
-        query = (
-            "SELECT a.id FROM runs r CROSS JOIN answers a ON a.run = r.id WHERE r.parent = ? AND r.total IS NOT NULL "
-            "AND a.name = ? AND a.turn = ? AND a.repeat = ? ORDER BY +a.id DESC"
-        )
-        ids = [answer for (answer,) in self.query(query, [run.id, row.name, row.turn, row.repeat])]
-        for later in self.rows(ids):
-            its = self.run(later.run)
-            named = (its.targets[later.target], its.prompts[later.prompt])
-            alone = len(its.targets) * len(its.prompts) == len(run.targets) * len(run.prompts) == 1
-            if alone or named == (run.targets[row.target], run.prompts[row.prompt]):
-                return its, next(self.told(its, [later], requests=True))
-        return None
-
     def search(self, where: Filter, limit: int = 100) -> list[AnswerRow]:
         """Answers of all runs that match a filter, the latest first."""
         condition, values = compiled(where, None)
         query = f"SELECT {lookup.ANSWER} FROM answers WHERE {condition} ORDER BY answers.id DESC LIMIT ?"
         return self._answers(query, [*values, limit])
-
-    def told(self, run: RunRow, rows: Iterable[AnswerRow], *, requests: bool = False) -> Iterator[AnswerDetail]:
-        """Answers of a run with their texts and scores, read in pages; requests only if `requests`.
-
-        An answer that is not there yet has only its row.
-        """
-        waiting, rejudged = iter(rows), self.rejudged(run)
-        while page := list(islice(waiting, _BODIES)):
-            yield from self._told(run, page, requests, rejudged)
-
-    def _told(
-        self, run: RunRow, page: Sequence[AnswerRow], requests: bool, rejudged: Mapping[int, EarlierAttempt]
-    ) -> Iterator[AnswerDetail]:
-        answered = [row for row in page if row.status not in ("pending", "running")]
-        ids = [row.id for row in answered]
-        scores = self.scores_of(ids, run.scoring_pass)
-        together = lookup.together(self.query, run.id, run.scoring_pass, {row.item for row in answered})
-        while page:
-            records = self.records(ids, requests=requests, most=_CHARACTERS)
-            read = 1 + max((at for at, row in enumerate(page) if row.id in records), default=len(page))
-            for row in page[:read]:
-                if row.status in ("pending", "running"):
-                    yield AnswerDetail(row, None, (), ())
-                else:
-                    together_here = together.get((row.item, row.turn), ())
-                    known = scores.get(row.id, ())
-                    yield AnswerDetail(row, records.get(row.id), known, together_here, rejudged.get(row.id))
-            page, ids = page[read:], [answer for answer in ids if answer not in records]
-            records.clear()
-
-    def replies(self, run: RunRow) -> Iterator[tuple[int, str | None, str | None, tuple[Any, ...]]]:
-        """The result of every answer of a run in the order of the plan, paged.
-
-        Its item, its text, why that is missing, and of the first current score the evaluator, score, result, label and
-        reason.
-        """
-        query = (
-            "SELECT a.id, a.item, b.text, b.answer, s.evaluator, s.score, s.result, s.label, s.reason FROM answers a "
-            "LEFT JOIN bodies b ON b.id = a.body LEFT JOIN scores s ON s.answer = a.id AND s.pass = ? "
-            "WHERE a.run = ? AND a.pos >= ? AND a.pos < ? ORDER BY a.pos, s.key"
-        )
-        for start in range(0, run.total, _PAGE):
-            last = None
-            for answer, item, text, rest, *score in self.query(query, [run.scoring_pass, run.id, start, start + _PAGE]):
-                if answer == last:
-                    continue
-                last, message = answer, None
-                if rest and (text is None or '"text"' in rest):
-                    more = loads(rest)
-                    text, message = more.get("text", text), more.get("message")
-                yield item, text, message, tuple(score)
-
-    def marked(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[Mark]]]:
-        """Answers of a run with the fields of their current scores that figures need, read in pages."""
-        query = (
-            "SELECT s.answer, s.key, s.score, s.result, s.threshold, s.label, s.weight FROM json_each(?) j "
-            "JOIN scores s ON s.answer = j.value AND s.pass = ? ORDER BY j.key, s.key"
-        )
-        waiting = iter(rows)
-        while page := list(islice(waiting, _PAGE)):
-            marks: dict[int, list[Mark]] = {row.id: [] for row in page}
-            for mark in self.query(query, [json.dumps(list(marks)), run.scoring_pass]):
-                marks[mark[0]].append(Mark._make(mark[1:]))
-            yield from ((row, marks[row.id]) for row in page)
-
-    def failures(self, run: RunRow, rows: Iterable[AnswerRow]) -> Iterator[tuple[AnswerRow, Sequence[ScoreRecord]]]:
-        """Answers of a run with those scores that count and are a fail or an error, of groups too, read in pages."""
-        query = (
-            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ? "
-            "WHERE s.result IN ('fail', 'error') ORDER BY j.key, s.key"
-        )
-        waiting = iter(rows)
-        while page := list(islice(waiting, _PAGE)):
-            scores: dict[int, list[ScoreRecord]] = {row.id: [] for row in page}
-            for score in self.query(query, [json.dumps(list(scores)), run.scoring_pass]):
-                scores[score[0]].append(score_record(score[1:]))
-            yield from ((row, scores[row.id]) for row in page)
 
     def records(
         self, ids: Iterable[int], *, requests: bool = False, most: int | None = None
@@ -501,49 +390,6 @@ class Reader:
         return replace(detail, row=self._settle([detail.row])[0])
 
     # -- scores
-
-    def scores(self, run: int, number: int | None = None) -> Iterator[tuple[int, ScoreRecord]]:
-        """The scores of a pass (None: the one that counts) with the answer's id, in the order of the plan, paged."""
-        query = (
-            f"SELECT answers.id, {lookup.SCORE} FROM answers JOIN scores s ON s.answer = answers.id "
-            "WHERE answers.run = ? AND pos >= ? AND pos < ? AND s.pass = ? ORDER BY pos, s.key"
-        )
-        row = self.run(run)
-        for start in range(0, row.total, _PAGE):
-            page = self.query(query, [run, start, start + _PAGE, number or row.scoring_pass])
-            yield from ((answer, score_record(tuple(score))) for answer, *score in page)
-
-    def scores_of(self, ids: Sequence[int], number: int) -> dict[int, tuple[ScoreRecord, ...]]:
-        """The scores of a pass for these answers."""
-        by_answer: defaultdict[int, list[ScoreRecord]] = defaultdict(list)
-        query = (
-            f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ? "
-            "ORDER BY j.key, s.key"
-        )
-        for row in self.query(query, [json.dumps(list(ids)), number]):
-            by_answer[row[0]].append(score_record(row[1:]))
-        return {answer: tuple(records) for answer, records in by_answer.items()}
-
-    def score_counts(self, run: RunRow) -> dict[str, list[tuple[float, int]]]:
-        """How many answers have each score in the pass that counts, by the key of the evaluator."""
-        query = (
-            "SELECT s.key, s.score, COUNT(*) FROM answers a JOIN scores s ON s.answer = a.id AND s.pass = ? "
-            "WHERE a.run = ? AND s.score IS NOT NULL GROUP BY s.key, s.score ORDER BY s.key, s.score"
-        )
-        counts: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
-        for key, score, count in self.query(query, [run.scoring_pass, run.id]):
-            counts[key].append((score, count))
-        return dict(counts)
-
-    def group_scores(self, run: int, number: int | None = None) -> list[GroupScore]:
-        """The records for groups of answers in a pass (None: the one that counts)."""
-        query = (
-            f"SELECT s.item, s.turn, {lookup.SCORE} FROM group_scores s WHERE s.run = ? AND s.pass = ? "
-            "ORDER BY s.item, s.turn, s.key"
-        )
-        number = number or self.run(run).scoring_pass
-        rows = self.query(query, [run, number])
-        return [GroupScore(number, item, turn, score_record(tuple(score))) for item, turn, *score in rows]
 
     def score_keys(self, run: RunRow) -> list[tuple[str, bool]]:
         """The keys of the scores that count, in the order they are met; whether of all answers to an item together."""

@@ -13,6 +13,7 @@ from tui_evals.datasets.paths import Path as DataPath
 from tui_evals.light_records import dataclass
 from tui_evals.present.answers import prompt_text, reference_text
 from tui_evals.project_files import resolved
+from tui_evals.store.details import asked_again, read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow
 from tui_evals.store.rows import AnswerDetail, Detail, EarlierAttempt, expected_item, rejudged_now
@@ -137,8 +138,8 @@ class AnswerFinder:
                 item = expected_item(now, item, row.turn)
             start, count = row.pos - row.turn, len(units(item))
             cell = [one for one in reader.window(run.id, start, count) if one.cell == row.cell]
-            turns = tuple(reader.told(run, cell))
-            again = reader.asked_again(run, row)
+            turns = tuple(read_details(reader, run, cell))
+            again = asked_again(reader, run, row)
             return AnswerContext(run, detail, item, turns, AskedAgain(*again) if again else None)
 
 

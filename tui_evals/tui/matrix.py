@@ -33,6 +33,7 @@ from tui_evals.present.runs import Column, rejudged_sentence
 from tui_evals.present.status import ANSWER_LOOKS, OVER, Look
 from tui_evals.store import grid
 from tui_evals.store.database import StoreError
+from tui_evals.store.details import scores_of
 from tui_evals.store.filters import FilterError, parse_filter
 from tui_evals.store.grid import GridLine, GridOrder, GridRow
 from tui_evals.store.reader import Reader
@@ -133,7 +134,7 @@ class CellPages:
         return self._texts[place].get(answer, ("",))
 
     def _read_texts(self, answers: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        scores = self._reader.scores_of(answers, self._pass)
+        scores = scores_of(self._reader, answers, self._pass)
         texts: dict[int, tuple[str, ...]] = {}
         for one in self._reader.rows(answers):
             failing = [record for record in scores.get(one.id, ()) if record.result in FAILING]
@@ -163,7 +164,7 @@ def read_texts(reader: Reader, run: RunRow, answers: Iterable[int]) -> dict[int,
     """The texts of the given answers, and why they did not pass."""
     rows = reader.rows(answers)
     ids = [row.id for row in rows]
-    records, scores = reader.records(ids), reader.scores_of(ids, run.scoring_pass)
+    records, scores = reader.records(ids), scores_of(reader, ids, run.scoring_pass)
     texts = {}
     for one in rows:
         record = records.get(one.id)

@@ -16,6 +16,7 @@ from tui_evals.present.runs import RunWorkers
 from tui_evals.present.status import LIVE, OVER
 from tui_evals.runs.status import Status
 from tui_evals.store import run_figures
+from tui_evals.store.details import scores_of
 from tui_evals.store.filters import Filter, by_beginnings, parse_filter
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRow, FailureCause, RunRow, ScoreRecord, Totals
@@ -455,7 +456,7 @@ class Watch:
         """What the evaluators made of an answer in the pass that counts, by their key."""
         assert self.run is not None
         number = self.run.scoring_pass
-        return self._windows.scores(row, lambda ids: self.reader.scores_of(ids, number))
+        return self._windows.scores(row, lambda ids: scores_of(self.reader, ids, number))
 
     def question(self, row: AnswerRow) -> str:
         """The beginning of what an answer was asked, once that has been read."""

@@ -12,6 +12,7 @@ from typing import Any
 from tests.store.helpers import judged, said
 from tui_evals.imports.recording import RecordedAnswer, Recording, store_recording
 from tui_evals.store.database import open_store
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 from tui_evals.targets.config import Settings
@@ -56,7 +57,7 @@ def keep(writer: Writer, reader: Reader, given: Recording):
 def table(reader: Reader, run) -> list[tuple[Any, ...]]:
     """Everything of a run's answers that is seen of them."""
     scores: dict[int, list[Any]] = {}
-    for number, record in reader.scores(run.id):
+    for number, record in read_scores(reader, run.id):
         scores.setdefault(number, []).append(record)
     found = []
     for row in reader.all_rows(run.id):

@@ -16,6 +16,7 @@ from tests.store.helpers import judged, said
 from tui_evals.datasets.paths import DatasetError
 from tui_evals.imports.results import read, recognises
 from tui_evals.reports.results import document
+from tui_evals.store.details import read_scores
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import ScoreRecord
 from tui_evals.store.writer import Writer
@@ -41,7 +42,7 @@ def exported(folder: Path, ran: Ran) -> tuple[str, list]:
 def lines(reader: Reader, run) -> list:
     """What a results file keeps of each answer."""
     scores: dict[int, list] = {}
-    for number, score in reader.scores(run.id):
+    for number, score in read_scores(reader, run.id):
         scores.setdefault(number, []).append((score.key, score.score, score.result, score.threshold, score.reason))
     found = []
     for row in reader.all_rows(run.id):

@@ -51,6 +51,7 @@ from tui_evals.present.transcripts import text_lines
 from tui_evals.runs.status import DESTINATIONS, GENERATION
 from tui_evals.store import grid, run_figures
 from tui_evals.store.baselines import dataset_key
+from tui_evals.store.details import error_messages, scores_of
 from tui_evals.store.filters import Filter, parse_filter
 from tui_evals.store.grid import GridLine, GridOrder
 from tui_evals.store.reader import Reader
@@ -229,7 +230,7 @@ def _show_map(reader: Reader, run: RunRow, limit: int, as_json: bool) -> None:
 def _reasons(reader: Reader, run: RunRow, rows: Sequence[AnswerRow]) -> dict[int, str]:
     """Why each of the answers that did not pass did not, in the words of the error or of one evaluator."""
     bad = [row for row in rows if row.status not in ("pass", "pending", "running", "answered")]
-    scores, messages = reader.scores_of([row.id for row in bad], run.scoring_pass), reader.messages(run.id)
+    scores, messages = scores_of(reader, [row.id for row in bad], run.scoring_pass), error_messages(reader, run.id)
     reasons = {row.id: answer_reason(messages.get(row.id, ""), scores.get(row.id, ())) for row in bad}
     return {answer: reason for answer, reason in reasons.items() if reason}
 

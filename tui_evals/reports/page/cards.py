@@ -28,6 +28,7 @@ from tui_evals.reports.page.texts import AnswerBlock, Labels, Score, Text, answe
 from tui_evals.reports.results import AnswerEntry, conversations
 from tui_evals.runs.scoring import column_scores
 from tui_evals.store import run_figures
+from tui_evals.store.details import failing_scores, group_scores
 from tui_evals.store.filters import parse_filter
 from tui_evals.store.lookup import Item
 from tui_evals.store.reader import Reader
@@ -109,7 +110,7 @@ def cards(
     """The cards in the order of the dataset; of these answers, if they are given."""
     labels = labels_of(reader, run)
     together: defaultdict[int, list[GroupScore]] = defaultdict(list)
-    for record in reader.group_scores(run.id):
+    for record in group_scores(reader, run.id):
         together[record.item].append(record)
     cells = conversations(reader, run, items, rows, requests=True)
     for place, group in groupby(cells, key=lambda cell: cell[0].row.item):
@@ -338,7 +339,7 @@ def _lines(
     for place, key in enumerate(filters.evaluators):
         places[key].append(place)
     together: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-    for group in reader.group_scores(run.id):
+    for group in group_scores(reader, run.id):
         if group.record.result == "fail":
             together[group.item, group.turn].add(group.record.key)
     found = [frozenset(reader.ids(run.id, parse_filter(word))) for word in words]
@@ -347,7 +348,7 @@ def _lines(
     repeated = run_figures.repeated(reader, run.id)
     number = -1
     item: Item = {}
-    for row, wrong in reader.failures(run, reader.all_rows(run.id)):
+    for row, wrong in failing_scores(reader, run, reader.all_rows(run.id)):
         if row.item != number:
             number, item = row.item, items[row.item]
         failed = {score.key for score in wrong if score.result == "fail"} | together.get((row.item, row.turn), set())

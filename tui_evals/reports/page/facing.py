@@ -45,6 +45,7 @@ from tui_evals.reports.page.texts import (
     same,
 )
 from tui_evals.reports.plots import Scatter, Steps, meter, scatter, steps
+from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow
 from tui_evals.store.rows import AnswerDetail
@@ -348,7 +349,7 @@ def _told(reader: Reader, sources: Sequence[Source], lines: Sequence[ComparedLin
     told: dict[int, AnswerDetail] = {}
     for number, source in enumerate(sources):
         rows = reader.rows(answer.id for line in lines if (answer := line.answers[number]))
-        told |= {one.row.id: one for one in reader.told(source.run, rows, requests=True)}
+        told |= {one.row.id: one for one in read_details(reader, source.run, rows, requests=True)}
     return told
 
 

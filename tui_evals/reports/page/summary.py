@@ -32,6 +32,7 @@ from tui_evals.reports.plots import BarPart, Histogram, Level, Meter, histogram,
 from tui_evals.runs.scoring import judged_parts
 from tui_evals.runs.status import weighted_mean
 from tui_evals.store import grid, run_figures
+from tui_evals.store.details import read_marks
 from tui_evals.store.filters import FILTER_WORDS, parse_filter
 from tui_evals.store.grid import GridCell, GridLine, GridRow
 from tui_evals.store.reader import Reader
@@ -129,7 +130,7 @@ def walk_answers_and_scores(reader: Reader, run: RunRow, items: Sequence[Mapping
     """Walk over the answers and the scores of a run, which asked these items."""
     walk = RunWalk()
     columns: defaultdict[Column, _ItemMeans] = defaultdict(_ItemMeans)
-    marked = reader.marked(run, reader.all_rows(run.id))
+    marked = read_marks(reader, run, reader.all_rows(run.id))
     for _, conversation in groupby(marked, key=lambda pair: pair[0].cell):
         parts: list[tuple[float, float]] = []
         for row, marks in conversation:

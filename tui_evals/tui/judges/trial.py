@@ -27,6 +27,7 @@ from tui_evals.runs.approving import missing_of_targets, model_permissions, untr
 from tui_evals.runs.project import Project
 from tui_evals.runs.prompting import PromptUnderTest, prompt_kept
 from tui_evals.store.database import StoreError
+from tui_evals.store.details import score_counts
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import AnswerRecord, AnswerRow, RunRow, answer_steps, transcript_of
 from tui_evals.store.rows import Detail
@@ -150,7 +151,7 @@ def recorded_scores(here: CurrentPlace, shown: RunRow | None) -> RecordedScores 
     """The stored scores of the run that would tell; None where no run asked this dataset."""
     with Reader(here.database) as reader:
         run = recorded_run(here, shown, reader)
-        return None if run is None else RecordedScores(run.name, reader.score_counts(run))
+        return None if run is None else RecordedScores(run.name, score_counts(reader, run))
 
 
 @dataclass(frozen=True, slots=True)
