@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tui_evals.bench import Scorer, TestSuite
-from tui_evals.store.details import read_details
+from tui_evals.store.details import error_messages, read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
@@ -80,7 +80,7 @@ def test_the_command_line_replays_in_pages_what_was_captured(shell_in, project):
     with reader() as store:
         run = store.find_run("last")
         assert [row.status for row in store.all_rows(run.id)] == ["pass", "error", "fail", "pass", "error", "error"]
-        assert sorted(store.messages(run.id).values()) == [
+        assert sorted(error_messages(store, run.id).values()) == [
             "Agent request failed: item #2 has no response in data.json; write one there",
             "Agent request failed: item #4, turn 1, has no response in data.json; write one there",
             "Turn not attempted: preceding turn failed",
