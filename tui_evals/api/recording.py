@@ -41,6 +41,7 @@ from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.targets.answers import parse_reply
 from tui_evals.targets.base import ConfigurationError, Reply, Request, Usage
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 from tui_evals.transcript import from_json, to_json
 
@@ -107,8 +108,9 @@ class ClosingLine:
     @property
     def missing_sentence(self) -> str:
         """How many of its answers are missing, and why."""
-        return f"{self.dataset}: {self.missing:,} of {self.total:,} answers are missing" + f": {self.why}" * bool(
-            self.why
+        return (
+            f"{self.dataset}: {self.missing:,} of {counted(self.total, 'answer')} are missing"
+            + f": {self.why}" * bool(self.why)
         )
 
     @property

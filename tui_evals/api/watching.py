@@ -22,6 +22,7 @@ from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord, answer_steps, transcript_of
 from tui_evals.store.rows import AnswerDetail
+from tui_evals.text.measures import counted
 from tui_evals.text.safe import safe_line
 from tui_evals.transcript import Transcript
 
@@ -258,7 +259,7 @@ class _Lines:
     def _print(self) -> None:
         self._last = time.monotonic()
         facts = f" · {self._facts}" if self._facts else ""
-        sys.stderr.write(f"{self._title}: {self._done:,} of {self._total:,} answers{facts}\n")
+        sys.stderr.write(f"{self._title}: {self._done:,} of {counted(self._total, 'answer')}{facts}\n")
 
 
 Returned = TypeVar("Returned")

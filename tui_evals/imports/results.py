@@ -26,7 +26,7 @@ from tui_evals.runs.scoring import FORMAT_KEY
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRecord, ScoreRecord
 from tui_evals.store.rows import answer_record
-from tui_evals.text.measures import Measure
+from tui_evals.text.measures import Measure, counted
 from tui_evals.transcript import from_json
 
 from .base import Importer
@@ -273,7 +273,7 @@ def read(path: Path) -> tuple[Recording, Losses]:
         return DatasetError(str(path), with_lines([Problem(message, place)], document))
 
     recording = _recording(document, path, refuse, losses)
-    losses.carried(f"{len(recording.answers):,} answers with their scores and statuses")
+    losses.carried(f"{counted(len(recording.answers), 'answer')} with scores and statuses")
     what = "requests as they were sent, thresholds and details of errors"
     if not any(REST in (unit.get("extensions") or {}) for item in document.data["items"] for unit in _parts(item)):
         what += ", tool calls, tokens, costs and times of answers, details of scores"

@@ -103,7 +103,7 @@ def saved_lines(tables: Sequence[SavedTable]) -> Iterator[str]:
 def incomplete_lines(runs: Sequence[IncompleteRun]) -> Iterator[str]:
     """The lost answers of each run, and whether it can be resumed."""
     for run in runs:
-        lost = f"run {run.key} ({run.name}): {run.lost:,} of {run.total:,} answers lost"
+        lost = f"run {run.key} ({run.name}): {run.lost:,} of {counted(run.total, 'answer')} lost"
         yield f"{lost}; `tui-evals resume {run.key}` asks them again" if run.can_resume else f"{lost} for good"
 
 

@@ -34,6 +34,7 @@ from tui_evals.store.records import RunRow, StopCode, StoreWait
 from tui_evals.store.spill import Spill
 from tui_evals.store.writer import Writer
 from tui_evals.targets.base import TargetConfig
+from tui_evals.text.measures import counted
 
 ShowWait = Callable[[StoreWait, bool], None]
 """Shows why the store makes a run wait, and when that is over."""
@@ -164,7 +165,8 @@ class Storing:
         except StoreError:
             return True, "`tui-evals db repair` saves what can be read. Do that first."
         answered = totals.total - totals.pending - totals.running
-        return True, f"The store there now has {answered:,} of {totals.total:,} answers of run {self._run.key}."
+        stored = f"{answered:,} of {counted(totals.total, 'answer')}"
+        return True, f"The store there now has {stored} of run {self._run.key}."
 
     def _hear(self, trouble: StoreTrouble | None) -> None:
         if trouble is not None and trouble.code == "moved":

@@ -39,6 +39,7 @@ from tui_evals.store.upkeep import (
     readable_schema,
     written_rows,
 )
+from tui_evals.text.measures import counted
 
 PlanAgain = Callable[[Mapping[str, Any], Mapping[str, Any], int, int], Sequence[PlannedAnswer]]
 """Gives the answers of a run by its config, its dataset, and how many prompts and targets it has; none if unknown."""
@@ -137,7 +138,7 @@ def _close_gaps(store: sqlite3.Connection, run: int, count: int) -> None:
 
 def _interrupt(store: sqlite3.Connection, run: int, incomplete: IncompleteRun, config: str) -> None:
     """Store with the run that it is incomplete, for every interface to show."""
-    said = f"{incomplete.lost:,} of its {incomplete.total:,} answers were lost with a damaged store"
+    said = f"{incomplete.lost:,} of its {counted(incomplete.total, 'answer')} were lost with a damaged store"
     values: dict[str, object] = {"status": "interrupted", "finished": None, "verdict": "", "code": "store"}
     if incomplete.can_resume:
         values["message"] = f"{said} and are pending again"

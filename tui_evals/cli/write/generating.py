@@ -60,7 +60,7 @@ from tui_evals.store.database import StoreError
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import StoreWait
 from tui_evals.targets.base import ConfigurationError
-from tui_evals.text.measures import duration, money
+from tui_evals.text.measures import counted, duration, money
 
 _MARKS = {"kept": "·", "made": "✓", "failed": "✗"}
 _OPTIONS = frozenset(Options.__dataclass_fields__)
@@ -142,7 +142,7 @@ def _say_plan(plan: GenerationPlan, *, as_json: bool) -> int:
         return 0
     for share in plan.steps:
         say(step_price(share.step, share.calls, certain=share.certain))
-    say(f"{plan.calls:,} calls, {estimated_cost(plan.cost)}; repairs and retries may add some")
+    say(f"{counted(plan.calls, 'call')}, {estimated_cost(plan.cost)}; repairs and retries may add some")
     for line in destination_lines(plan.destinations):
         say(line)
     return 0

@@ -40,6 +40,7 @@ from tui_evals.imports.recording import RecordedAnswer, Recording, digest_of
 from tui_evals.light_records import dataclass
 from tui_evals.project_files import TooLarge, open_file, read_bytes, read_head
 from tui_evals.text import strictjson
+from tui_evals.text.measures import counted
 
 _DAMAGED = "the frames are damaged, or larger than they say"
 
@@ -439,7 +440,7 @@ def _time(path: Path, stamp: str, field: str) -> float | None:
 
 def _report(header: Header, samples: Sequence[LoggedSample], recording: Recording, losses: Losses) -> None:
     spec, items = header.spec, len(recording.document["items"])
-    losses.carried(f"{len(samples):,} samples with their answers and scores, of {items:,} items")
+    losses.carried(f"{counted(len(samples), 'sample')} with answers and scores, of {counted(items, 'item')}")
     if any(one.traced for one in samples):
         losses.left_out("events and stores of samples", why="a run keeps what was asked, said and scored")
     missing = {_id(one) for one in spec.dataset.sample_ids or ()} - {_id(one.sample.id) for one in samples}

@@ -31,7 +31,7 @@ from tui_evals.store.answer_facts import FACTS, FactColumn
 from tui_evals.store.database import StoreError
 from tui_evals.store.records import AnswerRow, RunRow, ScoreRecord
 from tui_evals.store.rows import EvaluatorMean, ScoreSpread
-from tui_evals.text.measures import duration, number, parse_measure, plain_number, score_figures
+from tui_evals.text.measures import counted, duration, number, parse_measure, plain_number, score_figures
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.results.totals import join_fitting
 from tui_evals.tui.rows import Piece, Row, Style, fit, row, status_piece, tone_style
@@ -95,7 +95,7 @@ def rate_text(mean: EvaluatorMean) -> str:
     if not judged:
         return safe_line(distribution(mean), 60)
     errors = f", {mean.errored:,} could not be judged" if mean.errored else ""
-    return f"passes {mean.passed:,} of {judged:,} answers ({percent(mean.passed / judged)}){errors}"
+    return f"passes {mean.passed:,} of {counted(judged, 'answer')} ({percent(mean.passed / judged)}){errors}"
 
 
 def spread_text(spread: ScoreSpread, measure: str, *, blocks: bool) -> str:

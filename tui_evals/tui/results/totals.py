@@ -96,7 +96,7 @@ def _progress_row(run: RunRow, known: RunNumbers, now: float, width: int) -> Row
     look, totals = run_look(run), known.totals
     tone = tone_style(look.tone)
     if totals is None:
-        return join_fitting([[Piece(look.text, tone)], [Piece(f"{run.total:,} answers", "dim")]], width)
+        return join_fitting([[Piece(look.text, tone)], [Piece(counted(run.total, "answer"), "dim")]], width)
     cost = run_cost(totals, budget=run_budget(run))
     words = _progress_words(run, totals, cost, _pace(run, known, now), width)
     space = width - words.begins - cell_width(words.money) - cell_width(words.right)
