@@ -21,6 +21,9 @@ from tests.command_line import answers, dataset, folder, shell
 from tests.server import Server, running
 from tests.tiers import pytest_collection_modifyitems, pytest_configure, pytest_itemcollected
 from tui_evals.store import schema
+from tui_evals.store.database import open_store
+from tui_evals.store.reader import Reader
+from tui_evals.store.writer import Writer
 from tui_evals.text.safe import LOG_READERS
 
 __all__ = [
@@ -122,6 +125,37 @@ def one_server() -> Iterator[Server]:
     """The one server of this process on loopback; a test that uses it resets it first."""
     with running() as server:
         yield server
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    """An empty project; rooms that need more have one of their own."""
+    return here
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A new store."""
+    return open_store(tmp_path / ".evals" / "evals.db")
+
+
+@pytest.fixture
+def writer(path: Path) -> Iterator[Writer]:
+    with Writer(path) as writer:
+        yield writer
+
+
+@pytest.fixture
+def reader(path: Path) -> Iterator[Reader]:
+    with Reader(path) as reader:
+        yield reader
 
 
 @pytest.fixture(autouse=True)

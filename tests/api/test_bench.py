@@ -29,18 +29,12 @@ from tui_evals.runs.suites import (
 from tui_evals.store.details import read_details
 from tui_evals.store.reader import Reader
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.usefixtures("here")]
 
 PAGE = Path(tui_evals.__file__).parent / "help" / "bench.md"
 BLOCKS = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 EXAMPLES = [block for block in BLOCKS if "from tui_evals" in block]
 INPUTS, REFERENCES = ["a", "b", "c"], ["A", "B", "C"]
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def letters(name="s", method="exact_match", **more):

@@ -24,18 +24,12 @@ from tui_evals.runs.errors import CannotPlan
 from tui_evals.store.reader import Reader
 from tui_evals.targets.base import ConfigurationError
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.usefixtures("here")]
 
 PAGE = Path(tui_evals.__file__).parent / "help" / "python.md"
 BLOCKS = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 EXAMPLES = [block for block in BLOCKS if "from tui_evals" in block]
 ITEMS = [{"prompt": "one", "expected_response": "ONE"}, {"prompt": "two", "expected_response": "zwei"}]
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def shout(prompt):

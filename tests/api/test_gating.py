@@ -11,15 +11,9 @@ from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.usefixtures("here")]
 
 ITEMS = [{"prompt": f"ask {number}", "expected_response": "right"} for number in range(20)]
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def run_with(wrong, name):

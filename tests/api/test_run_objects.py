@@ -17,15 +17,9 @@ from tui_evals import CannotPlan, EveryCallFailed, Run, aevaluate, evaluate, lis
 from tui_evals.api import watching
 from tui_evals.store.reader import Reader
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.usefixtures("here")]
 
 ITEMS = [{"testId": f"t{number}", "prompt": f"Say {number}", "expected_response": str(number)} for number in range(8)]
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def agent(prompt):

@@ -24,10 +24,7 @@ from tui_evals.tui.compare.charts import chart_rows
 from tui_evals.tui.compare.rows import head_lines
 from tui_evals.tui.rows import row_text
 
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def latency(milliseconds, threshold=1500.0):

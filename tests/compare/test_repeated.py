@@ -6,7 +6,6 @@ from tests.compare.helpers import run
 from tests.store.helpers import judged, new_run, said
 from tests.store.passes import new_pass
 from tui_evals.compare.repeats import comparable_passes, read_repeats
-from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.rows import ScoringPass
@@ -21,11 +20,6 @@ def config(cached=True, **given):
 
 def passes(*configs):
     return [ScoringPass(number, 0.0, given) for number, given in enumerate(configs, 1)]
-
-
-@pytest.fixture
-def path(tmp_path):
-    return open_store(tmp_path / ".evals" / "evals.db")
 
 
 @pytest.fixture

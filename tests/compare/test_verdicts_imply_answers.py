@@ -3,8 +3,9 @@ that the stated share passed, whatever became of the answers, whoever judged the
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections import Counter
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,20 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.compare.helpers import answer, run
-from tests.present.rows import totals
+from tests.cli.past import Said, past
 from tui_evals.present.gates import gates_event
 from tui_evals.runs.gate_options import Gates
 from tui_evals.runs.gates import GateResults, check_gates
 from tui_evals.runs.status import status_of
-from tui_evals.store.records import ScoreRecord, Totals
-from tui_evals.store.rows import JudgedBy
-from tui_evals.store.run_figures import ComparedRow, Judged
+from tui_evals.store.reader import Reader
+from tui_evals.store.records import ScoreRecord
 
 pytestmark = pytest.mark.story
 
 EMPTY = "(empty)"
-_FIELDS = {"pass": "passed", "fail": "failed", "error": "errored"}
 
 
 @dataclass(frozen=True)
@@ -54,81 +52,13 @@ def record(number, result):
     return ScoreRecord(key=key, evaluator=key, score=value, result=result, threshold=threshold)
 
 
-class Stored:
-    """As much of a reader as gates look at, over runs that are in no store."""
-
-    def __init__(self, **runs):
-        self.runs = {number: run(id=number, key=key, status="finished", snapshot="d", config={}, suite="", source="")
-                     for number, key in enumerate(runs, 1)}  # fmt: skip
-        self.asked = dict(zip(self.runs, runs.values(), strict=True))
-
-    def run(self, number):
-        return self.runs[number]
-
-    def all_rows(self, number):
-        for place, one in enumerate(self.asked[number]):
-            given = {"code": None if one.came else "agentTimeout", "cell": place, "preview": one.text}
-            yield answer(100 * number + place, place, one.status, **given)
-
-    def compared_fields(self, number):
-        for row in self.all_rows(number):
-            yield ComparedRow(*(getattr(row, name) for name in ComparedRow._fields))
-
-    def records(self, number):
-        for place, one in enumerate(self.asked[number]):
-            for n, result in enumerate(one.results if one.came else ()):
-                yield 100 * number + place, record(n, result)
-
-    def scores(self, number):
-        return iter(list(self.records(number)))
-
-    def judged_fields(self, number):
-        kept = ((at, one) for at, one in self.records(number) if one.score is not None)
-        return [Judged(at, one.key, one.score, one.result, one.threshold) for at, one in kept]
-
-    def snapshot(self, digest):
-        return {"items": [{"prompt": f"ask {n}"} for n in range(max(map(len, self.asked.values())))]}
-
-    def passes(self, number):
-        return []
-
-    def judged_by(self, row, asked):
-        return JudgedBy(asked, 0.0)
-
-    def chain_head(self, row):
-        return None
-
-    def cached_answers(self, number):
-        return set()
-
-    def spent_by(self, number, ids=None):
-        return {}
-
-    def rubrics(self, number):
-        return {}
-
-    def label_counts(self, number):
-        return {}
-
-    def rejudged(self, run):
-        return {}
-
-    def totals_by(self, number, by):
-        return {}
-
-    def latencies(self, number):
-        return {}
-
-    def spent(self, number):
-        return 0.0, 0
-
-    def differing(self, pairs):
-        return set()
-
-    def totals(self, number) -> Totals:
-        counts = Counter(one.status for one in self.asked[number])
-        named = {_FIELDS.get(status, status): count for status, count in counts.items()}
-        return totals(total=sum(counts.values()), **named)
+def kept(name, asked):
+    """A run of these answers in the store of the current folder."""
+    answers = []
+    for number, one in enumerate(asked):
+        scores = [record(n, result) for n, result in enumerate(one.results)]
+        answers.append(Said(f"t{number}", one.status, one.text if one.came else None, scores=scores))
+    return past(*answers, name=name)
 
 
 RESULTS = st.sampled_from(["pass", "pass", "pass", "fail", None, "error", "skipped"])
@@ -150,10 +80,12 @@ GATES = st.builds(
 
 
 def verdict_on(asked, gates, before=None) -> GateResults:
-    reader = Stored(baseline=before or asked, run=asked)
-    if gates.measuring:
-        gates = replace(gates, baseline="baseline", baseline_run=reader.run(1))
-    return check_gates(reader, reader.run(2), reader.totals(2), gates)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        if gates.measuring:
+            gates = replace(gates, baseline="baseline", baseline_run=kept("baseline", before or asked))
+        run = kept("run", asked)
+        with Reader(Path(".evals/evals.db")) as reader:
+            return check_gates(reader, run, reader.totals(run.id), gates)
 
 
 def check_promise(asked, gates, met):

@@ -109,7 +109,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[Project]:
+def every_state(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("every-state")
     before = Path.cwd()
     os.chdir(folder)

@@ -216,9 +216,9 @@ FACES: Mapping[str, Callable[[Shown], Stated]] = {
 
 
 @pytest.fixture
-def shown(request, project, shell, monkeypatch) -> Shown:
-    monkeypatch.chdir(project.folder)
-    return Shown(project, project.runs[request.param], shell)
+def shown(request, every_state, shell, monkeypatch) -> Shown:
+    monkeypatch.chdir(every_state.folder)
+    return Shown(every_state, every_state.runs[request.param], shell)
 
 
 @pytest.mark.nightly

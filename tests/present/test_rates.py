@@ -22,12 +22,6 @@ from tui_evals.tui.runs.rows import RunHistory, run_columns, run_line
 from tui_evals.tui.watch import Watch
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def status(good):
     return "pass" if good else "fail"
 

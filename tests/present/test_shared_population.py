@@ -25,13 +25,7 @@ from tui_evals.tui.compare.rows import head_lines
 from tui_evals.tui.rows import row_text
 from tui_evals.tui.runs.rows import read_trend
 
-pytestmark = pytest.mark.story
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = [pytest.mark.story, pytest.mark.usefixtures("here")]
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.store.helpers import cells, judged, new_run, said
-from tui_evals.store.database import open_store
 from tui_evals.store.reader import Reader
 from tui_evals.store.records import CallRecord, RunRow
 from tui_evals.store.verifying import Verified, verify
@@ -68,11 +67,6 @@ def finished_store(path: Path) -> Store:
         writer.run_status(run.id, "finished", finished=2_000.0)
         writer.sign(run.id, "end")
     return Store(path, run)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return open_store(tmp_path / ".evals" / "evals.db")
 
 
 @pytest.fixture

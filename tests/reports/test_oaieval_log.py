@@ -20,12 +20,9 @@ from tui_evals.store.reader import Reader
 from tui_evals.store.records import RunRow, ScoreRecord
 from tui_evals.store.writer import Writer
 
+pytestmark = pytest.mark.usefixtures("here")
+
 STORE = Path(".evals/evals.db")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def lines(run: RunRow) -> list[dict[str, Any]]:

@@ -18,15 +18,9 @@ from tui_evals.store.details import error_messages, read_details
 from tui_evals.store.reader import Reader
 from tui_evals.store.writer import Writer
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.usefixtures("here")]
 
 ROWS = 1_300  # two pages and a part of one
-
-
-@pytest.fixture(autouse=True)
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def numbers(name="n", method="exact_match", count=ROWS):
@@ -39,7 +33,7 @@ def reader():
 
 
 @pytest.mark.nightly
-def test_pages_of_answers_are_stored_as_single_ones_are(project, monkeypatch):
+def test_pages_of_answers_are_stored_as_single_ones_are(here, monkeypatch):
     """The same tables, the same rows, whichever executor a run had."""
 
     def told_of(name):
@@ -62,7 +56,7 @@ def test_pages_of_answers_are_stored_as_single_ones_are(project, monkeypatch):
     assert told_of("pages") == told_of("single")
 
 
-def test_the_command_line_replays_in_pages_what_was_captured(shell_in, project):
+def test_the_command_line_replays_in_pages_what_was_captured(shell_in, here):
     items = [
         {"prompt": "a", "response": "yes", "expected_response": "yes"},
         {"prompt": "b"},
@@ -75,7 +69,7 @@ def test_the_command_line_replays_in_pages_what_was_captured(shell_in, project):
         {"turns": [{"prompt": "e"}, {"prompt": "f", "response": "lost"}]},
     ]
     document = {"schemaVersion": "1.11.0", "default_evaluators": {"Includes": {}}, "items": items}
-    (project / "data.json").write_text(json.dumps(document))
+    (here / "data.json").write_text(json.dumps(document))
     shell_in("run", "data.json", "--target", "replay:data.json", "--quiet")
     with reader() as store:
         run = store.find_run("last")
@@ -88,7 +82,7 @@ def test_the_command_line_replays_in_pages_what_was_captured(shell_in, project):
 
 
 @pytest.fixture
-def shell_in(project):
+def shell_in(here):
     def run(*words):
         done = subprocess.run([sys.executable, "-m", "tui_evals", *words], capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
@@ -117,8 +111,8 @@ KILLED = """
 
 
 @pytest.mark.nightly
-def test_a_run_that_is_killed_between_pages_is_interrupted_with_what_was_stored_and_goes_on(shell_in, project):
-    (project / "killed.py").write_text(textwrap.dedent(KILLED))
+def test_a_run_that_is_killed_between_pages_is_interrupted_with_what_was_stored_and_goes_on(shell_in, here):
+    (here / "killed.py").write_text(textwrap.dedent(KILLED))
     done = subprocess.run([sys.executable, "killed.py"], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with reader() as store:
@@ -149,31 +143,31 @@ class Waits(Scorer):
 
 
 @pytest.mark.nightly
-def test_what_a_slow_scorer_of_ones_own_gave_is_stored_while_it_goes_on(project):
+def test_what_a_slow_scorer_of_ones_own_gave_is_stored_while_it_goes_on(here):
     code = """
         from tests.runs.test_given import Waits, numbers
         numbers("w", Waits(), 400).run("slow", candidate_output_list=[str(n) for n in range(400)], batch_size=100)
     """
-    (project / "slow.py").write_text(textwrap.dedent(code))
+    (here / "slow.py").write_text(textwrap.dedent(code))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen([sys.executable, "slow.py"], env=environment) as process:
         until = time.monotonic() + 60
         while True:
             assert time.monotonic() < until and process.poll() is None
-            if (project / "batch 200").exists():
+            if (here / "batch 200").exists():
                 with reader() as store:
                     run = store.find_run("slow")
                     if store.totals(run.id).scored == 200:
                         break
             time.sleep(0.02)
         assert run.status == "running"
-        (project / "go on").touch()
+        (here / "go on").touch()
         assert process.wait(60) == 0
     with reader() as store:
         assert (store.run(run.id).status, store.totals(run.id).scored) == ("finished", 400)
 
 
-async def test_many_rows_share_a_transaction_and_one_that_cannot_be_stored_is_told(project, monkeypatch):
+async def test_many_rows_share_a_transaction_and_one_that_cannot_be_stored_is_told(here, monkeypatch):
     numbers(count=3).run("r", candidate_output_list=["0", "1", "2"])
 
     def broken(connection, rows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +9,8 @@ import pytest
 from tui_evals import CannotPlan, evaluate, resume
 from tui_evals.store.details import group_scores
 from tui_evals.store.reader import Reader
+
+pytestmark = pytest.mark.usefixtures("here")
 
 SPEC = {
     "prompt": "Asked: {input}\nBy: {rule}\nHouse: {house}\n{completion}\nAre they alike?",
@@ -30,11 +31,6 @@ class Judge:
     def __call__(self, messages: list[dict[str, Any]]) -> str:
         self.shown.append("\n".join(message["content"] for message in messages))
         return "Yes"
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def judged(item: dict[str, Any], **more: Any) -> tuple[Judge, Any]:

@@ -13,13 +13,10 @@ from tui_evals import evaluate
 from tui_evals.store.details import scores_of
 from tui_evals.store.reader import Reader
 
+pytestmark = pytest.mark.usefixtures("here")
+
 GOAL = {"GoalReached": {"goal": "The shop is closed."}}
 RATED = '{"reason": "so it is", "score": 4}'
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 class Judge:

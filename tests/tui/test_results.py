@@ -15,10 +15,9 @@ from tests.store.helpers import cells, judged, new_run, said
 from tests.tui.test_totals import NOW, a_run, an_answer
 from tui_evals.present.columns import Names, cell_width, names_of
 from tui_evals.store.connection import hold, run_lock
-from tui_evals.store.database import StoreError, open_store
+from tui_evals.store.database import StoreError
 from tui_evals.store.records import PlannedAnswer
 from tui_evals.store.rows import EvaluatorMean
-from tui_evals.store.writer import Writer
 from tui_evals.tui import app as workbench
 from tui_evals.tui.messages import AnswerShown, ShowPane
 from tui_evals.tui.results.pane import ResultsPane
@@ -348,17 +347,6 @@ class Bench(App[None]):
     def on_show_pane(self, message):
         if isinstance(message, ShowPane):
             self.heard.append(message.place)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return open_store(tmp_path / ".evals" / "evals.db")
-
-
-@pytest.fixture
-def writer(path):
-    with Writer(path) as writer:
-        yield writer
 
 
 class World:

@@ -26,17 +26,6 @@ pytestmark = pytest.mark.story
 
 
 @pytest.fixture
-def path(tmp_path):
-    return open_store(tmp_path / ".evals" / "evals.db")
-
-
-@pytest.fixture
-def writer(path):
-    with Writer(path) as writer:
-        yield writer
-
-
-@pytest.fixture
 def watch(path):
     watch = Watch(path)
     yield watch

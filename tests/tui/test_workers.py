@@ -11,7 +11,6 @@ from tui_evals.present.columns import cell_width
 from tui_evals.present.runs import WorkerTotals, together
 from tui_evals.store.connection import hold, run_lock
 from tui_evals.store.reader import Reader
-from tui_evals.store.writer import Writer
 from tui_evals.text.safe import safe_line
 from tui_evals.tui.results.totals import (
     WorkerRows,
@@ -38,12 +37,6 @@ def listed(rows, width=78, now=1_000.0):
 @pytest.fixture
 def path(tmp_path):
     return fresh(tmp_path)
-
-
-@pytest.fixture
-def writer(path):
-    with Writer(path) as writer:
-        yield writer
 
 
 @pytest.fixture
