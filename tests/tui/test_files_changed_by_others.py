@@ -79,6 +79,26 @@ def test_what_others_write_into_an_open_dataset_is_read_and_merged(tmp_path):
 
 
 @pytest.mark.story
+def test_a_change_that_was_put_off_is_read_as_soon_as_nothing_is_unsaved(tmp_path):
+    project(tmp_path)
+    with workbench(tmp_path, "support.json") as terminal:
+        terminal.wait("all keys")
+        terminal.press("j")
+        terminal.after("2", "item 1 of 3")
+        type_in_prompt(terminal, " of mine")
+        since = len(terminal.raw)
+        somebody_else(tmp_path, "data['items'][0]['prompt'] = 'theirs'")
+        terminal.wait("1 value changed on both sides", since=since)
+        terminal.after("\x1b", "ctrl.s asks again")
+        since = len(terminal.raw)
+        terminal.press("u")
+        terminal.wait("read again", since=since)
+        terminal.wait("theirs", since=since)
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+@pytest.mark.story
 def test_a_read_only_file_is_asked_about_before_it_is_written(tmp_path):
     file = project(tmp_path)
     file.chmod(0o444)

@@ -508,6 +508,8 @@ class DiskChanges:
         self._desk = desk
         self._stamps: dict[Path, _Stamp] = {}
         """The stamp of each file when it was last read."""
+        self._put_off: dict[Path, _Stamp] = {}
+        """The stamps of files with changes that were put off, and are read once nothing is unsaved."""
         self._told: tuple[Path, _Stamp] | None = None
         self._reading = False
 
@@ -524,11 +526,13 @@ class DiskChanges:
                 self._desk.tell(f"{file.name} was deleted; it is all here, and ctrl+s writes it again", "warn")
             if stamp is None or stamp == self._stamps.get(file, _NEVER):
                 continue
+            if editing.dirty and stamp == self._put_off.get(file):
+                continue
             if self._desk.writing:
                 self._say_later(file, stamp)
             elif editing is space.editing or not editing.dirty:
                 self._stamps[file], self._reading = stamp, True
-                self._desk.run_worker(self._read(editing), "a change on disk", "disk", exit_on_error=False)
+                self._desk.run_worker(self._read(editing, stamp), "a change on disk", "disk", exit_on_error=False)
                 return
 
     def _say_later(self, file: Path, stamp: _Stamp) -> None:
@@ -536,12 +540,13 @@ class DiskChanges:
             self._told = (file, stamp)
             self._desk.tell(f"{file.name} was changed on disk; it is read once this is done", "warn")
 
-    async def _read(self, editing: Editing) -> None:
+    async def _read(self, editing: Editing, stamp: _Stamp) -> None:
+        file = editing.document.file
         try:
-            await take_up_changes(self._desk, editing)
+            if not await take_up_changes(self._desk, editing):
+                self._stamps[file], self._put_off[file] = None, stamp
         except DatasetError as problem:
-            name = editing.document.file.name
-            self._desk.tell(f"{name} was changed on disk and cannot be read now: {problem}", "warn")
+            self._desk.tell(f"{file.name} was changed on disk and cannot be read now: {problem}", "warn")
         finally:
             self._reading = False
 
