@@ -38,9 +38,8 @@ def ending(process):
 
 
 def overwrite(course, copy):
-    with open(
-        course.database, "r+b"
-    ) as file:  # unlike with cp, at no moment is it cut off, which has a test of its own
+    # Unlike with cp, at no moment is it cut off, which has a test of its own.
+    with open(course.database, "r+b") as file:
         file.write(copy.read_bytes())
         file.truncate()
     return course.project.server.counts()["asked"]
