@@ -215,7 +215,7 @@ def test_an_edit_of_the_prompt_is_said_until_what_was_made_from_it_is_made_anew(
     told = shop.generate().err
     assert (
         "intent.txt, input_spec.txt and rules.txt were made before shop.prompty changed; "
-        "`--from intent,inputspec,rules` makes them anew"
+        "`--from intent,inputspec,rules` makes them again"
     ) in told
     assert shop.server.asked("rules") == 1, "it says so, and does nothing by itself"
     shop.generate("--from", "intent,inputspec,rules")

@@ -186,13 +186,13 @@ def test_a_generation_says_what_its_steps_take_and_what_came_of_them():
             ["a"],
             ["b"],
             ["tests"],
-            "a was made before b changed; `--from tests` makes it anew, and what follows from it",
+            "a was made before b changed; `--from tests` makes it again, and what follows from it",
         ),
         (
             ["a", "b", "c"],
             ["d", "e"],
             ["tests", "truths"],
-            "a, b and c were made before d and e changed; `--from tests,truths` makes them anew, and what follows from "
+            "a, b and c were made before d and e changed; `--from tests,truths` makes them again, and what follows from "
             "them",
         ),
     ],

@@ -305,7 +305,7 @@ def outdated_note(files: Sequence[str], sources: Sequence[str], steps: Sequence[
     was, pronoun = ("were", "them") if len(steps) > 1 else ("was", "it")
     return (
         f"{_listed(files)} {was} made before {_listed(sources)} changed; `--from {','.join(steps)}` makes {pronoun} "
-        f"anew, and what follows from {pronoun}"
+        f"again, and what follows from {pronoun}"
     )
 
 

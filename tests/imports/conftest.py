@@ -1,3 +1,0 @@
-from tests.cli.conftest import project
-
-__all__ = ["project"]
