@@ -192,8 +192,8 @@ def test_a_generation_says_what_its_steps_take_and_what_came_of_them():
             ["a", "b", "c"],
             ["d", "e"],
             ["tests", "truths"],
-            "a, b and c were made before d and e changed; `--from tests,truths` makes them again, and what follows from "
-            "them",
+            "a, b and c were made before d and e changed; `--from tests,truths` makes them again, and what follows "
+            "from them",
         ),
     ],
 )
