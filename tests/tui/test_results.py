@@ -835,11 +835,11 @@ async def test_h_and_l_go_through_the_columns_name_each_whole_and_say_when_there
         await world.press(pilot, "h")
         assert pilot.app.said == ["there are no columns further left"]
         before = world.head()[2]
-        assert world.column.startswith("Aaaaaa ✓ 1  passes 1 of 1 answers")
+        assert world.column.startswith("Aaaaaa ✓ 1  passes 1 of 1 answer ")
         await world.press(pilot, "l")
-        assert world.column.startswith("Bbbbbb ✓ 1  passes 1 of 1 answers")
+        assert world.column.startswith("Bbbbbb ✓ 1  passes 1 of 1 answer ")
         await world.press(pilot, "down")
-        assert world.column.startswith("Bbbbbb  passes 1 of 1 answers")
+        assert world.column.startswith("Bbbbbb  passes 1 of 1 answer ")
         for _ in range(10):
             await world.press(pilot, "right")
         assert "tokens" in world.head()[2] and "‹" in world.head()[2]

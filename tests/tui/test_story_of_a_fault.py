@@ -35,7 +35,7 @@ async def test_a_target_that_dies_in_the_middle_and_comes_back(tmp_path):
         server.behave(latency=0.3)
         project = Project(tmp_path, server)
         project.configure('[run]\ntargets = ["main"]', concurrency=1, max_outage=1)
-        project.dataset(40)
+        project.dataset(400)
         key = project.do("run", "data.json", "--detach").split()[0]
         async with at_the_workbench(tmp_path, dataset="data.json", run=key, size=(160, 45)) as person:
             await person.press("4")
@@ -47,7 +47,7 @@ async def test_a_target_that_dies_in_the_middle_and_comes_back(tmp_path):
             with running("--port", port):
                 await person.press("p")
                 await person.until(lambda: "is finished" in person.said())
-                assert "data is finished: 40 of 40 passed; rests on all 40 answers" in person.said()
+                assert "data is finished: 400 of 400 passed; rests on all 400 answers" in person.said()
                 await person.until(lambda: "stopped:" not in person.screen())
 
 
