@@ -108,10 +108,8 @@ class ClosingLine:
     @property
     def missing_sentence(self) -> str:
         """How many of its answers are missing, and why."""
-        return (
-            f"{self.dataset}: {self.missing:,} of {counted(self.total, 'answer')} are missing"
-            + f": {self.why}" * bool(self.why)
-        )
+        why = f": {self.why}" if self.why else ""
+        return f"{self.dataset}: {self.missing:,} of {counted(self.total, 'answer')} are missing{why}"
 
     @property
     def missing_share(self) -> float:

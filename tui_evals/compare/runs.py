@@ -610,9 +610,9 @@ def _region_side(
 def _labels(reader: Reader, run: RunRow) -> dict[Column, dict[str, dict[str, int]]]:
     """How often each evaluator gave each label that neither passes nor fails, in each column."""
     labels: dict[Column, dict[str, dict[str, int]]] = {}
-    for mean in (
-        run_figures.evaluator_means(reader, run.id, columns=True) if run_figures.label_counts(reader, run.id) else ()
-    ):
+    if not run_figures.label_counts(reader, run.id):
+        return labels
+    for mean in run_figures.evaluator_means(reader, run.id, columns=True):
         if mean.labels and mean.prompt is not None and mean.target is not None:
             labels.setdefault((mean.prompt, mean.target), {})[mean.key] = dict(mean.labels)
     return labels

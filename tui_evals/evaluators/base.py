@@ -508,7 +508,8 @@ async def _scored(evaluator: Evaluator, evidence: Evidence) -> Score:
 
 def as_recorded(evaluator: Evaluator, record: Score) -> Score:
     """A score with its measure, inverted if the options say so."""
-    measure, negate = parse_measure(record.measure) if record.measure else evaluator.measure, evaluator.options.negate
+    measure = parse_measure(record.measure) if record.measure else evaluator.measure
+    negate = evaluator.options.negate
     # A threshold is passed from it upwards where no direction is stated, so its negation needs one.
     if measure.direction or measure.unit or (negate and record.threshold is not None):
         record = replace(record, measure=str(measure.negated() if negate else measure))

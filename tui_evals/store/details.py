@@ -169,7 +169,7 @@ def read_marks(reader: Reader, run: RunRow, rows: Iterable[AnswerRow]) -> Iterat
 def failing_scores(
     reader: Reader, run: RunRow, rows: Iterable[AnswerRow]
 ) -> Iterator[tuple[AnswerRow, Sequence[ScoreRecord]]]:
-    """Answers of a run with those scores that count and are a fail or an error, of groups too, read in pages."""
+    """Answers of a run, each with its current scores that are a fail or an error, read in pages."""
     query = (
         f"SELECT s.answer, {lookup.SCORE} FROM json_each(?) j JOIN scores s ON s.answer = j.value AND s.pass = ? "
         "WHERE s.result IN ('fail', 'error') ORDER BY j.key, s.key"

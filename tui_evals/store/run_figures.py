@@ -176,13 +176,13 @@ def causes(reader: Reader, run: int) -> tuple[FailureCause, ...]:
 
 
 def endings(reader: Reader, run: int) -> dict[str, int]:
-    """How many answers of a run ended otherwise than usual, by how they did."""
+    """How many answers of a run have each unusual ending."""
     query = "SELECT ending, count(*) FROM answers WHERE run = ? AND ending != '' GROUP BY ending ORDER BY 2 DESC"
     return dict(reader.query(query, [run]))
 
 
 def errors(reader: Reader, run: int) -> int:
-    """How many answers of a run, or groups of them, are an error, or could not be judged by an evaluator."""
+    """How many answers of a run are an error or have a verdict that is one; groups of answers count too."""
     query = (
         "WITH counts AS (SELECT scoring_pass AS pass FROM runs WHERE id = ?1) SELECT "
         "(SELECT count(*) FROM answers WHERE run = ?1 AND (status = 'error' OR EXISTS (SELECT 1 FROM scores s "
@@ -212,7 +212,7 @@ def filled(reader: Reader, run: int) -> frozenset[str]:
 
 
 def has_answered(reader: Reader, run: int, target: int) -> bool:
-    """Whether a run has any answer of the target of a number; errors are none."""
+    """Whether a target of a run, by its number, has an answer that is not an error."""
     query = (
         "SELECT 1 FROM answers WHERE run = ? AND target = ? AND code IS NULL "
         "AND status NOT IN ('pending', 'running') LIMIT 1"

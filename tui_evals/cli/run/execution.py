@@ -307,10 +307,8 @@ def run_here(job: Job, writer: Writer, how: ExecutionOptions, *, again: bool = F
                     write_results(reader, [outcome.run], file)
                 measures = column_measures(reader, outcome.run, outcome.totals)
                 if not how.quiet or how.as_json:
-                    skipped, left_out = (
-                        run_figures.skipped(reader, outcome.run.id),
-                        run_figures.left_out(reader, outcome.run.id),
-                    )
+                    skipped = run_figures.skipped(reader, outcome.run.id)
+                    left_out = run_figures.left_out(reader, outcome.run.id)
                 kept = run_figures.kept_scores(reader, outcome.run) if again and outcome.finished else None
                 if outcome.finished and how.summarises:
                     root = job.project.root

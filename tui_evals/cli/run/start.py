@@ -196,11 +196,8 @@ def resume(
                 return 0
             if run.status == "finished" and not errors:
                 again = f"`tui-evals rerun {run.key} --only '!pass'` asks again what did not pass"
-                in_place = (
-                    f", `tui-evals resume {run.key} --errors` its errors in place"
-                    if run_figures.errors(reader, run.id)
-                    else ""
-                )
+                has_errors = run_figures.errors(reader, run.id) > 0
+                in_place = f", `tui-evals resume {run.key} --errors` its errors in place" if has_errors else ""
                 raise Stop(f"{run.key} is finished; {again}{in_place}", 2)
             if RECORDED in run.config:
                 raise Stop(f"{run.key} was made elsewhere, and its import was cut off; import it again")
